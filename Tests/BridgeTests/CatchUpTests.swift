@@ -25,7 +25,7 @@ struct CatchUpTests {
         try #require(try waitUntil { try run("ls", [folder]).output.split(separator: "\n").contains("bridge-seen") })
     }
 
-    @Test("A bridge that was stopped hears each name once; a new one hears nothing", arguments: BusKind.available)
+    @Test("A bridge that was stopped hears each name once; a new one hears nothing", arguments: busKinds)
     func away(kind: BusKind) throws {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, lines)
@@ -54,7 +54,7 @@ struct CatchUpTests {
         #expect(try here.figure("received") == 0)
     }
 
-    @Test("A bridge that is killed hears each name once, too", arguments: BusKind.available)
+    @Test("A bridge that is killed hears each name once, too", arguments: busKinds)
     func killed(kind: BusKind) throws {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, lines)
@@ -69,7 +69,7 @@ struct CatchUpTests {
         #expect(try heard(late, upTo: "com.example.last", by: here).sorted() == names)
     }
 
-    @Test("A name that a new line allows is heard from then on", arguments: BusKind.available)
+    @Test("A name that a new line allows is heard from then on", arguments: busKinds)
     func newLine(kind: BusKind) throws {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, ["export = com.*", "catch-up = yes"])

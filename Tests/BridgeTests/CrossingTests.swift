@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
 struct CrossingTests {
-    @Test("A name crosses there and back, once", arguments: BusKind.available)
+    @Test("A name crosses there and back, once", arguments: busKinds)
     func thereAndBack(kind: BusKind) throws {
         let broker = try Mosquitto()
         let lines = ["export = com.example.door", "import = com.example.door"]
@@ -27,7 +27,7 @@ struct CrossingTests {
         #expect(isCounted)
     }
 
-    @Test("10,000 posts each way are each heard exactly once, and none comes back", arguments: BusKind.available)
+    @Test("10,000 posts each way are each heard exactly once, and none comes back", arguments: busKinds)
     func bothWays(kind: BusKind) throws {
         let broker = try Mosquitto()
         let lines = ["export = com.example.*", "import = com.example.*", "rate = 1000000"]
@@ -65,7 +65,7 @@ struct CrossingTests {
         }
     }
 
-    @Test("Every name crosses unchanged", arguments: BusKind.available)
+    @Test("Every name crosses unchanged", arguments: busKinds)
     func strangeNames(kind: BusKind) throws {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, ["export = com.example.*"])
@@ -89,7 +89,7 @@ struct CrossingTests {
         #expect(try there.figure("refused") == 0)
     }
 
-    @Test("Names that are not listed don't cross", arguments: BusKind.available)
+    @Test("Names that are not listed don't cross", arguments: busKinds)
     func unnamed(kind: BusKind) throws {
         let broker = try Mosquitto()
         let here = try Machine(kind, broker, ["export = com.*", "export = org.notifybus.*", "export = user.*"])
@@ -121,7 +121,7 @@ struct CrossingTests {
         #expect(try there.figure("refused") == 4)
     }
 
-    @Test("Any MQTT client can post a name, and hear one", arguments: BusKind.available)
+    @Test("Any MQTT client can post a name, and hear one", arguments: busKinds)
     func plainClients(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.door", "export = com.example.bell"])
@@ -139,7 +139,7 @@ struct CrossingTests {
         try listener.waitForOutput(containing: "nb1/home/com/example/bell 0")
     }
 
-    @Test("A message that is not a name, or has a payload, is refused and counted", arguments: BusKind.available)
+    @Test("A message that is not a name, or has a payload, is refused and counted", arguments: busKinds)
     func strangeMessages(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])
@@ -158,7 +158,7 @@ struct CrossingTests {
         #expect(try machine.figure("refused") == 5)
     }
 
-    @Test("A stamp that was seen before is ignored", arguments: BusKind.available)
+    @Test("A stamp that was seen before is ignored", arguments: busKinds)
     func duplicates(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])
@@ -175,7 +175,7 @@ struct CrossingTests {
         #expect(try machine.figure("duplicates") == 3)
     }
 
-    @Test("A forged stamp of one name silences no other", arguments: BusKind.available)
+    @Test("A forged stamp of one name silences no other", arguments: busKinds)
     func forgedStamps(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])
@@ -194,7 +194,7 @@ struct CrossingTests {
 
     @Test(
         "A name with a control character crosses in neither direction; it is counted, and said once",
-        arguments: BusKind.available
+        arguments: busKinds
     )
     func controlCharacters(kind: BusKind) throws {
         let broker = try Mosquitto()
@@ -222,7 +222,7 @@ struct CrossingTests {
         }
     }
 
-    @Test("One bridge serves a bus: a second one exits with 1", arguments: BusKind.available)
+    @Test("One bridge serves a bus: a second one exits with 1", arguments: busKinds)
     func second(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])

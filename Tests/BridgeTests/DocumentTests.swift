@@ -10,7 +10,7 @@ import Testing
 /// vouches for the broker is the test's own. Scripts/check-install runs the lines with `systemctl`.
 @Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
 struct DocumentTests {
-    @Test("The home network of across-machines.md carries names between its machines", arguments: BusKind.available)
+    @Test("The home network of across-machines.md carries names between its machines", arguments: busKinds)
     func homeNetwork(kind: BusKind) throws {
         let house = try House()
         let configuration = try house.configuration(from: .acrossMachines)

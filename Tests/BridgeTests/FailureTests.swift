@@ -54,7 +54,7 @@ struct FailureTests {
 
     private let names = (0..<10).map { "com.example.\($0)" }
 
-    @Test("While the broker is down names are coalesced; then each crosses once", arguments: BusKind.available)
+    @Test("While the broker is down names are coalesced; then each crosses once", arguments: busKinds)
     func killed(kind: BusKind) throws {
         let broker = try Mosquitto()
         let pair = try Pair(kind, broker)
@@ -71,7 +71,7 @@ struct FailureTests {
 
     @Test(
         "What was sent to a stopped broker crosses once, after the bridge has noticed",
-        arguments: BusKind.available
+        arguments: busKinds
     )
     func stopped(kind: BusKind) throws {
         let broker = try Mosquitto()
@@ -87,7 +87,7 @@ struct FailureTests {
         #expect(try pair.allHeard().sorted() == names)
     }
 
-    @Test("A million posts of ten names while the broker is away take no memory", arguments: BusKind.available)
+    @Test("A million posts of ten names while the broker is away take no memory", arguments: busKinds)
     func million(kind: BusKind) throws {
         let broker = try Mosquitto()
         let pair = try Pair(kind, broker)
@@ -162,7 +162,7 @@ struct FailureTests {
         #expect(try machine.endBridge() == 0)
     }
 
-    @Test("Brokers connected in a ring deliver each name once", arguments: BusKind.available)
+    @Test("Brokers connected in a ring deliver each name once", arguments: busKinds)
     func ring(kind: BusKind) throws {
         let ports = [try freePort(), try freePort()]
         let brokers = try ports.indices.map { index in
@@ -192,7 +192,7 @@ struct FailureTests {
         for recorder in heard { #expect(recorder.elements.sorted() == (names + ["com.example.last"]).sorted()) }
     }
 
-    @Test("A bridge first sends queued names when it is asked to exit", arguments: BusKind.available)
+    @Test("A bridge first sends queued names when it is asked to exit", arguments: busKinds)
     func farewell(kind: BusKind) throws {
         // By default Mosquitto has only 1,000 messages wait for the other machine.
         let broker = try Mosquitto(settings: ["allow_anonymous true", "max_queued_messages 0"])
@@ -207,7 +207,7 @@ struct FailureTests {
         #expect(pair.heard.wait(forCount: 3_000))
     }
 
-    @Test("A bridge that is asked to exit first sends what the bus has for it", arguments: BusKind.available)
+    @Test("A bridge that is asked to exit first sends what the bus has for it", arguments: busKinds)
     func postedBefore(kind: BusKind) throws {
         let broker = try Mosquitto()
         let pair = try Pair(kind, broker)
@@ -222,7 +222,7 @@ struct FailureTests {
         #expect(pair.heard.wait(forCount: 100))
     }
 
-    @Test("A bridge exits with 69 without a bus, and when its bus goes away", arguments: BusKind.available)
+    @Test("A bridge exits with 69 without a bus, and when its bus goes away", arguments: busKinds)
     func bus(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])

@@ -8,7 +8,7 @@ import Testing
 /// TLS, passwords and access lists of a real broker.
 @Suite(.enabled(if: Mosquitto.unavailable == nil, Mosquitto.unavailable))
 struct SecurityTests {
-    @Test("Names cross over TLS, with a certificate on both sides", arguments: BusKind.available)
+    @Test("Names cross over TLS, with a certificate on both sides", arguments: busKinds)
     func tls(kind: BusKind) throws {
         let folder = try TemporaryFolder()
         try makeCertificates(in: folder)
@@ -39,7 +39,7 @@ struct SecurityTests {
         #expect(try stranger.status()["connected"] == "boolean false")
     }
 
-    @Test("With a wrong password a bridge exits with 1", arguments: BusKind.available)
+    @Test("With a wrong password a bridge exits with 1", arguments: busKinds)
     func password(kind: BusKind) throws {
         let folder = try TemporaryFolder()
         #expect(try run("mosquitto_passwd", ["-b", "-c", "\(folder.path)/users", "home", "sesame"]).status == 0)
@@ -55,7 +55,7 @@ struct SecurityTests {
         #expect(try wrong.bridge.wait().status == 1)
     }
 
-    @Test("With one access rule for all users, each stays in the realm of its name", arguments: BusKind.available)
+    @Test("With one access rule for all users, each stays in the realm of its name", arguments: busKinds)
     func realms(kind: BusKind) throws {
         let folder = try TemporaryFolder()
         for (index, user) in ["home", "work"].enumerated() {
@@ -99,7 +99,7 @@ struct SecurityTests {
         #expect(try spy.figure("received") == 0)
     }
 
-    @Test("Nobody who hears a bridge's messages can keep it off the broker", arguments: BusKind.available)
+    @Test("Nobody who hears a bridge's messages can keep it off the broker", arguments: busKinds)
     func clientID(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["export = com.example.*", "import = com.example.*"])
@@ -126,7 +126,7 @@ struct SecurityTests {
         #expect(log.split(separator: "\n").count { $0.contains("connected to") } == 1)
     }
 
-    @Test("Two bridges with one id say so", arguments: BusKind.available)
+    @Test("Two bridges with one id say so", arguments: busKinds)
     func copiedID(kind: BusKind) throws {
         let broker = try Mosquitto()
         let machine = try Machine(kind, broker, ["import = com.example.*"])
@@ -138,7 +138,7 @@ struct SecurityTests {
         #expect(try machine.figure("duplicates") == 2)
     }
 
-    @Test("A filter that the broker refuses is reported, and the others work", arguments: BusKind.available)
+    @Test("A filter that the broker refuses is reported, and the others work", arguments: busKinds)
     func refusedFilter(kind: BusKind) throws {
         let plugin = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]
             .map { "\($0)/mosquitto_dynamic_security.so" }.first { (path: String) in access(path, R_OK) == 0 }

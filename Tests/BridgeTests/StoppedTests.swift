@@ -10,7 +10,7 @@ import Testing
 struct StoppedTests {
     @Test(
         "A stopped bridge costs the bus nothing, and sends each name once when it continues",
-        arguments: BusKind.available
+        arguments: busKinds
     )
     func stopped(kind: BusKind) throws {
         let broker = try Mosquitto()

@@ -27,7 +27,7 @@ import Testing
         return agent
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `an agent that did not answer is named with -v, and where to look`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try stoppedAgent(on: bus)
@@ -46,7 +46,7 @@ import Testing
         )
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `when the time is up before the agent has answered, the bus is not blamed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try stoppedAgent(on: bus)
@@ -68,7 +68,7 @@ import Testing
         )
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `an agent that refuses is named with its reason, and none at all isn't worth a word`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let live = "notify-wait: the observer is live\n"
@@ -83,7 +83,7 @@ import Testing
         #expect(agent.calls.count == 0)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `an event whose source is off, or not used, is named with -v, and one that is posted isn't`(
         kind: BusKind
     ) throws {

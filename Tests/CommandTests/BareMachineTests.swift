@@ -7,7 +7,7 @@ import Testing
 
 /// The commands on a machine that lacks something that nearly every machine has.
 @Suite struct BareMachineTests {
-    @Test(.enabled(if: canUnshareMounts, "needs root and mount namespaces, to hide /proc"), arguments: busKinds)
+    @Test(.enabled(if: canUnshareMounts, "needs root and mount namespaces, to hide /proc"), arguments: anyBusKind())
     func `without /proc the commands work`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = """
@@ -20,7 +20,7 @@ import Testing
         #expect(result.output == "com.example.a\n" && result.errorOutput == "")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `without descriptors they say what they can't create`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         // 0 to 2, and more until there are enough.
@@ -39,7 +39,7 @@ import Testing
 
     @Test(
         .enabled(if: Bubblewrap.obstacle == nil, "\(Bubblewrap.obstacle ?? "")"),
-        arguments: busKinds
+        arguments: anyBusKind()
     )
     func `without /proc every command does its work`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct ExitStatusTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `success is 0`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["com.example.done"])
@@ -19,7 +19,7 @@ import Testing
         #expect(result.output == "com.example.done\n" && result.errorOutput == "")
     }
 
-    @Test(arguments: busKinds, [["-t", "100ms"], ["-t", "0"], ["--timeout=0.1"], ["-f", "-t", "100ms"]])
+    @Test(arguments: anyBusKind(), [["-t", "100ms"], ["-t", "0"], ["--timeout=0.1"], ["-f", "-t", "100ms"]])
     func `a timeout is 2 and a sentence; with -q just 2`(kind: BusKind, options: [String]) throws {
         let bus = try PrivateBus(kind)
         let result = try inTime {
@@ -35,7 +35,7 @@ import Testing
         #expect(quiet.output == "" && quiet.errorOutput == "")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `what arrived before the timeout is printed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = "notify-wait -n2 -t 2s com.example.half --then 'notify-post com.example.half'"
@@ -74,7 +74,7 @@ import Testing
         #expect(result.status == 69)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a signal that ends it is 128 plus its number`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for (signal, status) in [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] as [(Int32, Int32)] {
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds, commands)
+    @Test(arguments: anyBusKind(), commands)
     func `a signal also ends it while the bus does not answer`(kind: BusKind, command: String) throws {
         let bus = try PrivateBus(kind)
         bus.stop()
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a signal that was ignored before it started is still ignored`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startScript("trap '' HUP INT; exec notify-wait -v com.example.x")

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct IdleTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `neither other names nor programs that come and go wake an idle wait`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let idle = try bus.startWaiting(["-f", "com.example.idle"])
@@ -30,7 +30,7 @@ import Testing
         )
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a post now and then wakes the thread that reads and the one that writes, once each`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-f", "com.example.x"])
@@ -50,7 +50,7 @@ import Testing
         #expect(wakesTwo)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a wait that has heard 20,000 notifications uses no more memory than after 1,000`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-f", "com.example.x"], output: .null)

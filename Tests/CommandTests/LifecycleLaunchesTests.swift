@@ -45,7 +45,7 @@ import Testing
         ]
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `launches prints a table; with -v also each entry's names and file`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: status(some))
@@ -72,7 +72,7 @@ import Testing
         #expect(agent.calls.elements.map(\.member) == ["Status", "Status", "Status"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `launches --json prints everything that the agent says, one entry per line`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let odd = entry("o\u{1b}\"d", program: "\u{e9}", starts: .max, result: "a\nb")
@@ -95,7 +95,7 @@ import Testing
         #expect(agent.calls.count == 2)
     }
 
-    @Test(arguments: busKinds, [80, 60] as [UInt16])
+    @Test(arguments: anyBusKind(), [80, 60] as [UInt16])
     func `on a terminal the table of entries fits, whatever they start and whatever failed`(
         kind: BusKind,
         columns: UInt16
@@ -133,7 +133,7 @@ import Testing
         #expect(agent.calls.count == 2)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `launches prints no entries if there are none, or if the agent does not know about them`(kind: BusKind) throws
     {
         let bus = try PrivateBus(kind)

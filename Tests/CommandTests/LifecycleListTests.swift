@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct LifecycleListTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `list is a table by process and then by connection`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let now = UInt64(time(nil))
@@ -38,7 +38,7 @@ import Testing
         #expect(agent.calls.elements.map(\.member) == ["List"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `list prints no header with -q, and connections and users with -v`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: FakeObserver.list([FakeObserver()]))
@@ -50,7 +50,7 @@ import Testing
         #expect(agent.calls.count == 2)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `on a bus without observers, list prints only the header`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: FakeObserver.list([]))
@@ -61,7 +61,7 @@ import Testing
         #expect(agent.calls.count == 4)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `list -v prints the names, and so does --json`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observer = FakeObserver(
@@ -80,7 +80,7 @@ import Testing
         #expect(agent.calls.count == 3)
     }
 
-    @Test(arguments: busKinds, [80, 100, 60] as [UInt16])
+    @Test(arguments: anyBusKind(), [80, 100, 60] as [UInt16])
     func `on a terminal the table fits, with ids of 60 characters, and has colours unless NO_COLOR is set`(
         kind: BusKind,
         columns: UInt16
@@ -118,7 +118,7 @@ import Testing
         #expect(agent.calls.count == 5)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a stopped observer is marked, and the mark is explained only then`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observers = [FakeObserver(state: "suspended", parked: true), FakeObserver(pid: 101)]
@@ -134,7 +134,7 @@ import Testing
         #expect(agent.calls.count == 2)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `list --json prints everything that the agent says, one observer per line`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observers = [
@@ -165,7 +165,7 @@ import Testing
         #expect(agent.calls.count == 1)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `names chosen by observers can't control a terminal`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observer = FakeObserver(program: "\u{1b}[2J\n", application: "\u{202e}x", state: "\u{7}")
@@ -175,7 +175,7 @@ import Testing
         #expect(agent.calls.count == 1)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `status prints since when as a time, and a number that is not a time as a number`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for (since, pattern) in [(1_700_000_000, "since: 2023-11-1"), (.max, "since: 18446744073709551615\n")]
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `status prints a line for each source; list and watch print who decided, and the facts`(
         kind: BusKind
     ) throws {
@@ -237,7 +237,7 @@ import Testing
         #expect(try plain.wait().output.contains("x11") == false)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `status prints everything that the agent says, known or not`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let states: [(String, Wire)] = [("foreground", .uint32(2)), ("background", .uint32(1))]

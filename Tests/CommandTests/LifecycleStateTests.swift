@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct LifecycleStateTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `each verb requests its state, for the target in the agent's form`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: [.uint32(1)])
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `release names the targets, or none for everyone`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: [.uint32(2)])
@@ -46,7 +46,7 @@ import Testing
         #expect(try bus.lifecycle("-v", "release").errorOutput == "notify-lifecycle: everyone: released, 2 observers\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a verb returns when the agent says that the change is in force, and not before`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let release = Counter()
@@ -61,7 +61,7 @@ import Testing
         #expect(try command.wait().status == 0)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `several targets are changed in turn, and an error with one does not stop the others`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus) { call in
@@ -90,7 +90,7 @@ import Testing
         #expect(lines[6] == "notify-lifecycle: :1.6: background, 3 observers")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the exit status tells whether a change was refused or late`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus) { call in
@@ -107,7 +107,7 @@ import Testing
         #expect(agent.calls.elements.filter { $0.member == "SetState" }.count == 6)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `if the agent does not answer, the command exits with 2 and asks nothing more`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a change that meets a takeover is made by the new agent, once that knows the observer`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let count = Counter()
@@ -146,7 +146,7 @@ import Testing
         #expect(result.status == 0 && agent.calls.count == 3, "\(result.errorOutput)")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `if the agent dies during the call and none takes over, or the bus dies, that is reported`(kind: BusKind)
         throws
     {

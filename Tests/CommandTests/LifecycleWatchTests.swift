@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct LifecycleWatchTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `watch prints each change when it happens, and nothing before`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
@@ -24,7 +24,7 @@ import Testing
         #expect(try watching.wait().status == 143)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `watch begins with the present states, and prints the program and who decided`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observer = FakeObserver(more: [("decider", .string("person"))])
@@ -42,7 +42,7 @@ import Testing
         #expect(try watching.wait().status == 130)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `watch --json begins with the observers, one object per line`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observer = FakeObserver(more: [("decider", .string("person"))])
@@ -54,7 +54,7 @@ import Testing
         #expect(line.hasSuffix(#""from":"foreground","to":"background","program":"editor","decider":"person"}"#))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `without -v a line contains the time, the process, the application and both states`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
@@ -69,7 +69,7 @@ import Testing
         #expect(line.split(separator: " ").dropFirst().joined(separator: " ") == "42 app foreground → background")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `watch --json prints an object for each change`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
@@ -80,7 +80,7 @@ import Testing
         #expect(line.hasPrefix(#"{"time":""#) && line.hasSuffix("\"" + expected))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a change that somebody other than the agent announces is not believed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
@@ -99,7 +99,7 @@ import Testing
         #expect(lines[0].contains(" 42 "))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `invalid changes are skipped and reported once, and watch continues`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
@@ -120,7 +120,7 @@ import Testing
         #expect(result.errorOutput.split(separator: "\n").filter { $0.contains("ignoring invalid changes") }.count == 1)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `watch survives its agent and hears the next one`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let watching = try {
@@ -137,7 +137,7 @@ import Testing
         try watching.waitForOutputLines(1)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `watch survives its bus and hears the agent on the next one`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let first = try FakeAgent(on: bus)
@@ -155,7 +155,7 @@ import Testing
         #expect(first.calls.elements.allSatisfy { $0.member == "List" })
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `watch exits quietly when nobody reads its output any more, without waiting for a change`(kind: BusKind) throws
     {
         let bus = try PrivateBus(kind)

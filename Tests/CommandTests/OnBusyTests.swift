@@ -30,7 +30,7 @@ import Testing
         return try #require(pid_t(line.dropFirst(beginning.count)))
     }
 
-    @Test(arguments: busKinds, [[], ["--on-busy", "queue"], ["--on-busy=queue"]])
+    @Test(arguments: anyBusKind(), [[], ["--on-busy", "queue"], ["--on-busy=queue"]])
     func `queue runs the command once more for each name that arrived meanwhile`(kind: BusKind, policy: [String]) throws
     {
         let bus = try PrivateBus(kind)
@@ -47,7 +47,7 @@ import Testing
         #expect(runs == ["begin a", "end a", "begin b", "end b", "begin a", "end a", "begin c", "end c"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `each runs the command for every notification, one after another`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n5", "--on-busy", "each"])
@@ -61,7 +61,7 @@ import Testing
         #expect(runs == ["begin a", "begin b", "begin a", "begin a", "begin c"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `20,000 posts while the command runs cause one more run for each name`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(
@@ -81,7 +81,7 @@ import Testing
         #expect(runs == ["begin first", "begin a", "begin b", "begin last"])
     }
 
-    @Test(arguments: busKinds, [[], ["--on-busy", "each"], ["--on-busy", "restart"], ["--settle", "1ms"]])
+    @Test(arguments: anyBusKind(), [[], ["--on-busy", "each"], ["--on-busy", "restart"], ["--settle", "1ms"]])
     func `a run that began after the last change always follows it`(kind: BusKind, policy: [String]) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
@@ -117,7 +117,7 @@ import Testing
         else { throw TestSupportError("Cannot write \(path): error \(errno)") }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `drop runs nothing for what arrives meanwhile`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n4", "--on-busy", "drop"])
@@ -136,7 +136,7 @@ import Testing
         #expect(runs == ["begin a", "end a", "begin b", "end b"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `restart ends the running command and everything that it started, and starts it again`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         // The pipe creates a second process, which would survive a signal to the shell alone.
@@ -159,7 +159,7 @@ import Testing
         #expect(!result.output.contains("end a") && !result.output.contains("end b"))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `restart starts once for the last of many notifications`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         // Only the line ends it.
@@ -191,7 +191,7 @@ import Testing
         #expect(!result.output.contains("end"))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a signal also ends the running command, and nothing that was waiting begins`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for (signal, status) in [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129)] as [(Int32, Int32)] {

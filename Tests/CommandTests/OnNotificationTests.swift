@@ -7,7 +7,7 @@ import Testing
 
 /// The command after `--`.
 @Suite struct OnNotificationTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the command gets the name and the count, and names are printed only on request`(
         kind: BusKind
     ) throws {
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the command gets its arguments unchanged, even those that look like options`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let arguments = ["-n", "--", "", "a b", "$HOME", "--help"]
@@ -40,7 +40,7 @@ import Testing
         #expect(result.output == arguments.map { "<\($0)>" }.joined())
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the command has a clean signal mask, ignores no signal, and inherits no descriptor`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status; ls /proc/$$/fd; true"
@@ -53,7 +53,7 @@ import Testing
         #expect(lines[3...] == ["0", "1", "2"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the command inherits the environment except for NOTIFY_SOCKET, so it can't report readiness`(kind: BusKind)
         throws
     {
@@ -65,7 +65,7 @@ import Testing
         #expect(variables.sorted() == ["KEPT=yes", "NOTIFY_COUNT=1", "NOTIFY_NAME=com.example.x"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a command that fails is a sentence, and the status of the last one that did, after all have run`(
         kind: BusKind
     ) throws {
@@ -87,7 +87,7 @@ import Testing
         )
     }
 
-    @Test(arguments: busKinds, [0, 1, 42, 255] as [Int32])
+    @Test(arguments: anyBusKind(), [0, 1, 42, 255] as [Int32])
     func `the status of the command is that of the wait`(kind: BusKind, status: Int32) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["com.example.x", "--", "sh", "-c", "exit \(status)"])
@@ -95,7 +95,7 @@ import Testing
         #expect(try waiting.wait().status == status)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a command that can't be run is a sentence, and the status that a shell has for it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let cases: [(String, String, Int32)] = [
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a timeout waits for the command that runs, and is 2`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = "echo begun; read line; echo \"ended $line\""

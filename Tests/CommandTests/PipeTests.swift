@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct PipeTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a reader that leaves after one line ends the wait quietly, though no second notification ever comes`(
         kind: BusKind
     ) throws {
@@ -18,7 +18,7 @@ import Testing
         #expect(result.errorOutput == "")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a reader that leaves in the middle of many notifications ends the wait quietly`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let result = try bus.script(
@@ -32,7 +32,7 @@ import Testing
         #expect(result.errorOutput == "")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a reader that never reads ends the wait as well`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let result = try bus.script("notify-wait -f com.example.x | true; echo ${PIPESTATUS[@]}")
@@ -40,7 +40,7 @@ import Testing
         #expect(result.errorOutput == "")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `each line is in the pipe as its notification comes`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
@@ -55,7 +55,7 @@ import Testing
         #expect(try waiting.wait().status == 143)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a reader that is slow loses nothing, and the timeout still ends it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
@@ -87,7 +87,7 @@ import Testing
         #expect(try stuck.wait().status == 2)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `an output that can't be written is a failure, a closed one too`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for (output, reason) in [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")] {
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `-q needs no output at all`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for output in ["/dev/full", "&-"] {

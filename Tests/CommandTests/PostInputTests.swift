@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct PostInputTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `30,000 equal lines are 30,000 deliveries`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
@@ -29,7 +29,7 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `lines as fast as they can be read all reach the bus, and in order`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
@@ -49,7 +49,7 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `each line is posted as it comes, the last one also without a line feed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
@@ -71,7 +71,7 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `names and the input are posted in the order of the operands`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["*", "-n", "5"])
@@ -81,7 +81,7 @@ import Testing
         #expect(try waiting.wait().lines == ["one", "two", "three", "four", "five"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `an empty input is no failure, one that can't be read is`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let empty = try bus.run("notify-post", ["-"], input: "")
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a line that begins with 'self.' is reported, and the others are posted`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["*", "-n", "2"])
@@ -106,7 +106,7 @@ import Testing
         #expect(try waiting.wait().lines == ["a", "c"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `many names of one command line arrive once each and in order`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let names = (1...3_000).map { "com.example.\($0)" }
@@ -115,7 +115,7 @@ import Testing
         #expect(try waiting.wait().lines == names)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a bus that goes away between two lines is status 69, and the line from which on none is sure`(
         kind: BusKind
     ) throws {
@@ -141,7 +141,7 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the line that is named is near the last one, however many came at once`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
@@ -161,7 +161,7 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `-t bounds the wait for the input, and says which line did not come`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let result = try inTime {
@@ -178,7 +178,7 @@ import Testing
         )
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a post into a bus that does not read goes out when it reads again`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["com.example.late"])

@@ -7,7 +7,7 @@ import Testing
 
 /// How others learn that the observer is live.
 @Suite struct ReadinessTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `--ready-fd gets a newline and the end, and nothing posted after that is missed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `--ready-file is whole when it is there, and nothing posted after that is missed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
@@ -49,7 +49,7 @@ import Testing
         #expect(names.sorted() == (1...10).map { "ready.\($0)" }.sorted(), "something else was left behind")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `--ready-file takes the place of an old file in one step`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
@@ -63,7 +63,7 @@ import Testing
         #expect(text == "\(waiting.pid)\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a ready file that can't be put in place ends the wait with 1 and a sentence`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
@@ -75,7 +75,7 @@ import Testing
         #expect(try run("ls", ["-A", folder.path]).output == "")
     }
 
-    @Test(arguments: busKinds, [false, true])
+    @Test(arguments: anyBusKind(), [false, true])
     func `the socket NOTIFY_SOCKET gets READY=1, and nothing posted after that is missed`(
         kind: BusKind,
         isAbstract: Bool
@@ -96,7 +96,7 @@ import Testing
         #expect(result.errorOutput == "")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a NOTIFY_SOCKET that is left over is worth a line, and no failure`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for path in ["/nonexistent/socket", "nonsense", "/" + String(repeating: "x", count: 200), "@nonexistent"] {

@@ -7,7 +7,7 @@ import Testing
 
 /// `--ready-file` on what is no regular file: it is written into, and stays what it is.
 @Suite struct ReadyFileTests {
-    @Test(arguments: busKinds, [false, true])
+    @Test(arguments: anyBusKind(), [false, true])
     func `a FIFO gets the line, whoever opens it first`(kind: BusKind, isReaderFirst: Bool) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
@@ -28,7 +28,7 @@ import Testing
         #expect(lstat(fifo, &found) == 0 && found.st_mode & S_IFMT == S_IFIFO)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a FIFO that nobody reads keeps neither a signal nor the time-out from ending it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
@@ -43,7 +43,7 @@ import Testing
         #expect(result.status == 143 && !result.exitedNormally)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a descriptor below /dev/fd gets the line`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["--ready-file", "/dev/fd/1", "a"])
@@ -52,7 +52,7 @@ import Testing
         #expect(try waiting.wait().output == "\(waiting.pid)\na\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a link to a device stays, and so does the device`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()

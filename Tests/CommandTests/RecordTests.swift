@@ -13,7 +13,7 @@ import Testing
         "\u{1}\u{1f}\u{7f}", "\u{8}\u{c}", "\u{2028}", "{\"name\":1}",
     ]
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `--json is an object a line, whatever the name is made of`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let names = Self.oddNames
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `--format writes all its sequences`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let format = #"%c of %n%%\t100%%\\n\n<%n>\0é"#
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(
-        arguments: busKinds,
+        arguments: anyBusKind(),
         [("UTC0", "+00:00"), ("XST-5:30", "+05:30"), ("YST3:30", "-03:30"), ("ZST12", "-12:00")]
     )
     func `%t is the local time by RFC 3339`(kind: BusKind, zone: (name: String, offset: String)) throws {
@@ -62,7 +62,7 @@ import Testing
         #expect((before...presentSecond()).contains(moment))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `-0 ends each record with NUL, alone or with a format`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let cases = [
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `-q prints no names`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-q", "-n2", "a"])
@@ -88,7 +88,7 @@ import Testing
         #expect(result.output == "" && result.errorOutput == "")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a record longer than a pipe is written whole`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let filler = String(repeating: "0123456789", count: 12_000)

@@ -7,7 +7,7 @@ import Testing
 
 /// `--settle`: what comes shortly one after the other is one.
 @Suite struct SettleTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a burst is one record for each name, with how often it came, and ends a wait for one`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["--settle", "1s", "--format", "%n %c", "a", "b", "c"])
@@ -22,7 +22,7 @@ import Testing
         #expect(result.lines == ["b 4", "a 2"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a burst is one run, with all names, the last one and how many there were`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = #"printf '%s|%s|%s\n' "$NOTIFY_NAMES" "$NOTIFY_NAME" "$NOTIFY_COUNT""#
@@ -39,7 +39,7 @@ import Testing
         #expect(result.output == "b\na\nc|a|5\nd|d|1\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a name with a line feed is not taken for two`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = #"printf '%s|%s|' "$NOTIFY_NAMES" "$NOTIFY_COUNT""#
@@ -52,7 +52,7 @@ import Testing
         #expect(try waiting.wait().output == "a\nb|3|")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `bursts that come while the command runs are one more run`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = #"echo "<$NOTIFY_NAMES>"; read line"#
@@ -74,7 +74,7 @@ import Testing
         #expect(try waiting.wait().status == 143)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a stream that does not pause is dealt with all the same`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-f", "--settle", "200ms", "--format", "%c", "a"])
@@ -92,7 +92,7 @@ import Testing
         #expect(try waiting.wait().status == 143)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `what has not settled when the time is over counts`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
@@ -115,7 +115,7 @@ import Testing
         #expect(all.status == 0)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `when the time is over, notifications are counted, not bursts`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
@@ -129,7 +129,7 @@ import Testing
         #expect(result.errorOutput == "notify-wait: timed out after 2 notifications\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `bursts that come before a restart are one run, with the number of all`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let output = try inTime {

@@ -7,7 +7,7 @@ import Testing
 
 /// What a signal does: it ends the command as a signal ends any program, once that has cleaned up.
 @Suite struct SignalTests {
-    @Test(arguments: busKinds, [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    @Test(arguments: anyBusKind(), [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
     func `a signal kills notify-wait itself, so that whoever started it sees which one`(
         kind: BusKind,
         signal: Int32
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `before it dies of a signal, its commands have ended and its ready file is gone`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
@@ -48,7 +48,7 @@ import Testing
         #expect(try run("ls", ["-A", folder.path]).output == "")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a second signal ends the wait for a command that will not end`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(
@@ -77,7 +77,7 @@ import Testing
         #expect((try? readFile(ready)) == "other\n")
     }
 
-    @Test(.enabled(if: isInstalled("script"), "script(1) is not installed"), arguments: busKinds)
+    @Test(.enabled(if: isInstalled("script"), "script(1) is not installed"), arguments: anyBusKind())
     func `^C on a terminal ends a loop of the shell around notify-wait`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         // The shell goes on with its loop unless the command was killed by SIGINT.
@@ -94,7 +94,7 @@ import Testing
         #expect(!result.output.contains("again") && !result.output.contains("after"))
     }
 
-    @Test(.enabled(if: isInstalled("script"), "script(1) is not installed"), arguments: busKinds)
+    @Test(.enabled(if: isInstalled("script"), "script(1) is not installed"), arguments: anyBusKind())
     func `^C on a terminal reaches the command of --then once`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let then = #"exec bash -c "trap \"echo told\" INT; echo begun; until read -t 0.1; do :; done""#

@@ -28,7 +28,7 @@ import Testing
         try scene.bus.run("notify-state", arguments)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `what was set is read, as long as somebody observes the name`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let center = scene.bus.makeCenter()
@@ -44,7 +44,7 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `to set the state of a name that nobody observes is 1 and a sentence`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let result = try state(scene, ["set", "com.example.nobody", "1"])
@@ -54,7 +54,7 @@ import Testing
         )
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `--post has those who observe the name look, and they see the new state`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let waiting = try scene.bus.startWaiting(["--format", "%n %s", "a"])
@@ -62,7 +62,7 @@ import Testing
         #expect(try waiting.wait().output == "a 5\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `without an agent reading is 69 and a sentence, and %s is a dash`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for arguments in [["a"], ["set", "a", "1"], ["wait", "a", "--is", "1"], ["watch", "a"]] {
@@ -75,7 +75,7 @@ import Testing
         #expect(try waiting.wait().output == "-\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `an agent that does not answer is not said to be absent`(kind: BusKind) throws {
         let scene = try Scene(kind)
         try scene.stopAgent()
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `an agent that does not answer notify-wait is asked for one state, not for each`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try agentWithoutStates(on: bus)
@@ -115,7 +115,7 @@ import Testing
         #expect((1...2).contains(questions.count), "\(questions.count)")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a signal waits for one state at most, and so does the output`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let result = try inTime {
@@ -134,7 +134,7 @@ import Testing
         #expect(result.lines == ["com.example.1 -"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `what came in time is printed, though the agent has used up the time`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try agentWithoutStates(on: bus)
@@ -154,7 +154,7 @@ import Testing
         #expect(agent.calls.elements.contains { $0.member == "GetNameState" })
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `wait sees a state that is there already, and ends by the time-out if it does not come`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let center = scene.bus.makeCenter()
@@ -173,7 +173,7 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `watch prints the state and each change`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let watching = try start(productPath("notify-state"), ["--address", scene.bus.address, "watch", "a"])
@@ -190,7 +190,7 @@ import Testing
         #expect(!result.exitedNormally && result.status == 143)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `wait --is never misses a setter, whether it posts before, after or not at all`(kind: BusKind) throws {
         let scene = try Scene(kind)
         // Keeps the state while no waiter does, and counts the rounds.

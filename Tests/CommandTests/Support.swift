@@ -5,9 +5,6 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Both bus daemons.
-let busKinds = BusKind.available
-
 /// The commands that talk to a bus.
 let commands = ["notify-post", "notify-wait"]
 

@@ -21,20 +21,20 @@ import Testing
         return try terminal.readAll()
     }
 
-    @Test(arguments: busKinds, [[], ["--format", "%n"], ["-0"]])
+    @Test(arguments: anyBusKind(), [[], ["--format", "%n"], ["-0"]])
     func `on a terminal a name is escaped, on one line`(kind: BusKind, options: [String]) throws {
         let output = try terminalOutput(of: PrivateBus(kind), options, posting: Self.nasty)
         let expected = #"a\x1b]0;owned\x07\nforged \u{9b}2J\u{202e}b"#
         #expect(output == expected + (options == ["-0"] ? "\0" : "\r\n"))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `JSON steers no terminal either`(kind: BusKind) throws {
         let output = try terminalOutput(of: PrivateBus(kind), ["--json"], posting: Self.nasty)
         #expect(output.hasPrefix(#"{"name":"a\u001b]0;owned\u0007\nforged \u009b2J\u202eb","#))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `in a pipe a name is what was posted, byte by byte`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for options in [[], ["--format", "%n"]] {
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a name in a message is escaped, and the command gets it as it is`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting([Self.nasty, "--", "sh", "-c", #"printf %s "$NOTIFY_NAME"; exit 3"#])

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct ThenTests {
     /// Both kinds run at once; each loop is one process, so that nearly all the time goes into the commands.
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a wait whose --then posts the name never misses it, however often it is tried`(kind: BusKind) throws {
         let rounds = isLongRun ? 1_000 : 20
         let bus = try PrivateBus(kind)
@@ -23,7 +23,7 @@ import Testing
         #expect(result.errorOutput == "")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the command of --then runs once, by the shell, when the observer is live`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let result = try bus.script(
@@ -39,7 +39,7 @@ import Testing
         #expect(result.errorOutput == "posted all\n" || result.errorOutput == "")
     }
 
-    @Test(arguments: busKinds, [SIGTERM, SIGINT, SIGHUP])
+    @Test(arguments: anyBusKind(), [SIGTERM, SIGINT, SIGHUP])
     func `a --then that a signal has told to end ends the wait by that signal`(kind: BusKind, number: Int32) throws {
         let bus = try PrivateBus(kind)
         let result = try bus.run("notify-wait", ["com.example.never", "--then", "kill -\(number) $$"])
@@ -47,7 +47,7 @@ import Testing
         #expect(result.errorOutput.contains("the --then command was killed by signal \(number) "))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a --then that fails ends the wait with its status and a sentence`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let failures =
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a --then that fails after it has posted was enough`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for _ in 0..<20 {
@@ -81,7 +81,7 @@ import Testing
         #expect(half.errorOutput == "notify-wait: the --then command exited with status 3\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a --then that ends well leaves the wait as it was`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["com.example.later", "--then", "echo ended >&2"])
@@ -91,7 +91,7 @@ import Testing
         #expect(try waiting.wait().status == 0)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the command of --then has the standard input, and a clean signal mask`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let script = "cat >&2; exec grep -E '^Sig(Blk|Ign)' /proc/self/status >&2"
@@ -106,7 +106,7 @@ import Testing
         #expect(try waiting.wait().status == 143)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `SIGTERM and SIGHUP reach the command of --then`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         for (signal, name, status) in [(SIGTERM, "TERM", 143), (SIGHUP, "HUP", 129)] as [(Int32, String, Int32)] {

@@ -24,7 +24,7 @@ import Testing
         return command
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `it shows what is posted, escaped and counted, and q ends it and gives the terminal back`(
         kind: BusKind
     ) throws {
@@ -45,7 +45,7 @@ import Testing
         #expect(try terminal.readAll().hasSuffix("\u{1b}[?25h\u{1b}[?1049l"))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a signal kills it once it has given the terminal back`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()
@@ -57,7 +57,7 @@ import Testing
         #expect(try terminal.readAll().hasSuffix("\u{1b}[?25h\u{1b}[?1049l"))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `it ends when its terminal is gone, also if that is not its controlling terminal`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()
@@ -68,7 +68,7 @@ import Testing
         #expect(result.status == 128 + SIGHUP && !result.exitedNormally)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `while its terminal takes no output it does not grow, and what was left out is counted`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()
@@ -96,7 +96,7 @@ import Testing
         _ = try top.wait()
     }
 
-    @Test(arguments: busKinds, [(20, 5), (40, 2), (7, 1)])
+    @Test(arguments: anyBusKind(), [(20, 5), (40, 2), (7, 1)])
     func `on a small terminal no line is longer than it is wide, and there are no more than it has`(
         kind: BusKind,
         size: (columns: Int, lines: Int)
@@ -128,7 +128,7 @@ import Testing
         #expect(agent.calls.count > 0)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `why b finds no other bus can be read, all of it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()
@@ -149,7 +149,7 @@ import Testing
         _ = try top.wait()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `it sleeps while nothing happens`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()
@@ -173,7 +173,7 @@ import Testing
         return result?.lines.compactMap { Int($0.split(whereSeparator: \.isWhitespace).last ?? "") }.reduce(0, +) ?? -1
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `with an agent it fits 80 columns, with ids of 60 characters`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let application = "org.example." + String(repeating: "x", count: 41) + ".Viewer"
@@ -193,7 +193,7 @@ import Testing
         #expect(agent.calls.elements.allSatisfy { $0.member == "List" })
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `--once prints what there is, --json an object a line`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus, replying: FakeObserver.list([FakeObserver()]))
@@ -228,7 +228,7 @@ import Testing
         #expect(agent.calls.count >= 2)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `it says which program and process has posted a name last`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()

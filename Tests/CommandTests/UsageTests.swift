@@ -122,7 +122,7 @@ import Testing
         #expect(result.errorOutput.unicodeScalars.allSatisfy { $0 == "\n" || $0.value >= 0x20 })
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `options may be written together, before and after names`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let lines = [

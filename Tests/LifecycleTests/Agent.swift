@@ -5,8 +5,6 @@ import NotifyBus
 import TestSupport
 import Testing
 
-let busKinds = BusKind.available
-
 /// A private bus with an agent, and a connection that controls the agent.
 final class AgentBus: Sendable {
     let bus: PrivateBus

@@ -52,7 +52,7 @@ import Testing
 
     static let examples = "\(packageFolder)/Examples/other-languages"
 
-    @Test(arguments: BusKind.available, Stranger.allCases)
+    @Test(arguments: busKinds, Stranger.allCases)
     func `what a stranger's program posts is heard here`(kind: BusKind, stranger: Stranger) throws {
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
@@ -72,7 +72,7 @@ import Testing
         observation.cancel()
     }
 
-    @Test(arguments: BusKind.available, Stranger.allCases)
+    @Test(arguments: busKinds, Stranger.allCases)
     func `a stranger's program hears what is posted here, and nothing else`(kind: BusKind, stranger: Stranger) throws {
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))

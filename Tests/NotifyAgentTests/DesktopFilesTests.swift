@@ -23,7 +23,7 @@ import Testing
         #expect(interface.contains(#"<method name="SetForeground">"#))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the first observer makes the agent ask KWin's script for the focus, and a new agent asks again`(kind: BusKind)
         throws
     {
@@ -50,7 +50,7 @@ import Testing
         withExtendedLifetime(observer) {}
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `SetForeground accepts the numbers of languages with a single number type, and nothing else`(kind: BusKind)
         throws
     {

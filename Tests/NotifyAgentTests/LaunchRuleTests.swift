@@ -7,7 +7,7 @@ import Testing
 /// The rules of an entry one by one, with systemd's user manager.
 @Suite(.disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups"))
 struct LaunchRuleTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `with settle a burst is one start, and with drop what comes while the program runs starts nothing`(
         kind: BusKind
     ) throws {
@@ -40,7 +40,7 @@ struct LaunchRuleTests {
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `two entries for one unit share a run, and both see its end`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.shell("mkfifo \"$HOME/gate\"")
@@ -56,7 +56,7 @@ struct LaunchRuleTests {
 
     /// systemd does this when it can't put a process into a control group, because it is still removing that of the
     /// last run.
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a start that fails because of systemd is tried once more`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.job("echo run >>$HOME/runs; exit 219")
@@ -72,7 +72,7 @@ struct LaunchRuleTests {
         #expect(try session.field("failures", of: "job") == session.field("starts", of: "job"))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a system event starts a program like any other post`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.entry(
@@ -87,7 +87,7 @@ struct LaunchRuleTests {
         try session.shell("umount \"$HOME/nas\"")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `the first file counts at once, even if its folders are new, and so does one in another new folder`(
         kind: BusKind
     ) throws {
@@ -108,7 +108,7 @@ struct LaunchRuleTests {
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `other units and other files wake nobody, and the last entry frees everything when it goes`(
         kind: BusKind
     ) throws {
@@ -134,7 +134,7 @@ struct LaunchRuleTests {
     }
 
     /// systemd writes a transient unit to a file, which it reads again with each `daemon-reload`.
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `no name becomes a line of a unit, whatever it contains, and the program gets it as it is`(
         kind: BusKind
     ) throws {

@@ -10,7 +10,7 @@ struct LaunchSessionTests {
     /// What a program runs that takes as long as the test wants.
     private let untilFinish = "until [ -e $HOME/finish ]; do sleep 0.05; done"
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `three posts while the job runs cause one more run`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.job("echo run >>$HOME/runs; \(untilFinish)")
@@ -27,7 +27,7 @@ struct LaunchSessionTests {
         #expect(try session.field("starts", of: "job") == "2" && session.field("due", of: "job") == "0")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a storm causes no more starts than the limit, and wakes the agent only a few times`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.entry("job", "name = com.example.go", "run = sh -c 'echo run >>$HOME/runs'", "limit = 3/1h")
@@ -112,7 +112,7 @@ struct LaunchSessionTests {
     }
 
     /// Who has posted is known only after the post has arrived, and by then the program may have registered.
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a program that observes hears what others post while it registers, whoever they are`(
         kind: BusKind
     ) throws {
@@ -151,7 +151,7 @@ struct LaunchSessionTests {
     }
 
     /// What is started counts as failed as well if it fails only later.
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a program that exits with 3 counts as failed, and says so`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.entry("command", "name = com.example.go", "run = sh -c '\(untilFinish); exit 3'")
@@ -173,7 +173,7 @@ struct LaunchSessionTests {
         #expect(try session.shell("notify-lifecycle launches -v").contains("as notifybus-launch-command-"))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a program that observes before its entry is read is not started again`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.unit(
@@ -196,7 +196,7 @@ struct LaunchSessionTests {
         #expect(try session.field("state", of: "observer") == "running")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a failed start is reported, uses up its posts, and disturbs no other`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.unit("failing.service", "[Service]", "Type=oneshot", "ExecStart=/bin/false")
@@ -232,7 +232,7 @@ struct LaunchSessionTests {
         #expect(try session.shell("cat \"$HOME/good\"") == "com.example.good b c\n")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `restart ends and restarts what is running, a unit or a command`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.unit(
@@ -261,7 +261,7 @@ struct LaunchSessionTests {
         )
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `what is posted while a program is being restarted goes to the one that follows`(kind: BusKind) throws {
         let session = try UserSession(kind)
         // It hears until it may end. Its start takes until it has registered. Each run has a file of its own.
@@ -297,7 +297,7 @@ struct LaunchSessionTests {
         #expect(try session.field("starts", of: "observer") == "2" && session.field("due", of: "observer") == "0")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a unit that somebody else has just started is started once more`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.unit(
@@ -332,7 +332,7 @@ struct LaunchSessionTests {
         #expect(try session.field("due", of: "job") == "0")
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `files that appear, change or disappear count at once; a broken one doesn't affect the others`(kind: BusKind)
         throws
     {
@@ -358,7 +358,7 @@ struct LaunchSessionTests {
         #expect(try session.lines("runs") == 2)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `an agent killed in any state is followed by one that works`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.job("echo run >>$HOME/runs; \(untilFinish)")
@@ -409,7 +409,7 @@ struct LaunchSessionTests {
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `notify-launch starts the agent at login only if there is an entry`(kind: BusKind) throws {
         let session = try UserSession(kind)
         let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")

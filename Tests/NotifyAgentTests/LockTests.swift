@@ -34,7 +34,7 @@ struct LockTests {
         #expect(try run(productPath("notify-post"), ["--address", scene.bus.address] + names).status == 0)
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `with the screen locked and no setting, notify-wait hears`(kind: BusKind) throws {
         let scene = try makeScene(kind)
         let observer = try scene.startObserver()
@@ -44,7 +44,7 @@ struct LockTests {
         #expect(try observer.waitForOutputLines(1) == ["com.example.scene"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `with the screen locked, a program that follows the desktop hears nothing, and hears again afterwards`(
         kind: BusKind
     ) throws {
@@ -65,7 +65,7 @@ struct LockTests {
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `with session = background, nobody hears while the screen is locked`(kind: BusKind) throws {
         let scene = try makeScene(kind, configuration: "session = background\n")
         let observers = try (0..<2).map { _ in try scene.startObserver() }
@@ -85,7 +85,7 @@ struct LockTests {
 
     @Test(
         .enabled(if: FlatpakSandbox.obstacle == nil, "\(FlatpakSandbox.obstacle ?? "")"),
-        arguments: busKinds
+        arguments: anyBusKind()
     )
     func `with session = background, a program in a sandbox hears nothing while the screen is locked, either`(
         kind: BusKind
@@ -108,7 +108,7 @@ struct LockTests {
         withExtendedLifetime(sandbox) {}
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `with session = ignore, the lock doesn't affect even a program that follows the desktop`(kind: BusKind) throws
     {
         let scene = try makeScene(kind, configuration: "session = ignore\n")

@@ -5,9 +5,6 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Both bus daemons.
-let busKinds = BusKind.available
-
 /// A private bus with an agent on it.
 final class AgentBus: Sendable {
     let bus: PrivateBus

@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test(arguments: BusKind.available)
+    @Test(arguments: busKinds)
     func `a storm of four posters disconnects nobody, and every observer hears the last name of each`(
         kind: BusKind
     ) throws {

@@ -4,9 +4,6 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Both bus daemons. One that can't run here is skipped, and `TestsRunOnBothDaemons` says why.
-let busKinds = BusKind.available
-
 @Suite struct TestsRunOnBothDaemons {
     @Test(.disabled(if: BusKind.daemon.unavailable != nil, "\(BusKind.daemon.unavailable ?? "")"))
     func `dbus-daemon can be started here`() { #expect(busKinds.contains(.daemon)) }

@@ -6,9 +6,6 @@ import NotifyTokens
 import TestSupport
 import Testing
 
-/// Both bus daemons, as far as they can run here.
-let busKinds = BusKind.available
-
 /// notify(3) on a private bus, and a center that posts as another program.
 final class NotifyRoom: Sendable {
     let bus: PrivateBus

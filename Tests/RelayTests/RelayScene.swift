@@ -6,8 +6,6 @@ import NotifyNames
 import TestSupport
 import Testing
 
-let busKinds = BusKind.available
-
 /// The permission that a manifest needs.
 let relayPermission = ["org.notifybus.Relay1"]
 

@@ -5,7 +5,7 @@ import Testing
 
 /// Core Foundation's other centers.
 @Suite struct LocalCenterTests {
-    @Test(arguments: busKinds, forms)
+    @Test(arguments: anyBusKind(), forms)
     func `the local center carries object and dictionary, and has called when a post returns`(
         kind: BusKind,
         form: String
@@ -52,7 +52,7 @@ import Testing
         #expect(try output(form, "local-thread") == ["heard a on the posting queue", "posted"])
     }
 
-    @Test(arguments: busKinds, forms)
+    @Test(arguments: anyBusKind(), forms)
     func `the distributed center is silent and says so once`(kind: BusKind, form: String) throws {
         #expect(
             try PrivateBus(kind).lines(of: form, "distributed") == [

@@ -3,9 +3,6 @@
 import TestSupport
 import Testing
 
-/// Both bus daemons.
-let busKinds = BusKind.available
-
 /// The two ways in which the programs are compiled.
 let forms = ["darwin-programs", "darwin-programs-foundation"]
 

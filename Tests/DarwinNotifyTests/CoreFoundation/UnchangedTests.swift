@@ -5,19 +5,19 @@ import Testing
 
 /// Files with not a line changed, compiled with the two flags of Documentation/porting.md.
 @Suite struct UnchangedTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a file that imports only Foundation`(kind: BusKind) throws {
         let lines = try PrivateBus(kind).lines(of: "darwin-unchanged", "only-foundation")
         #expect(lines == Array(repeating: "heard in 1970 true", count: 2))
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a file that imports CoreFoundation, and runs its run loop`(kind: BusKind) throws {
         let lines = try PrivateBus(kind).lines(of: "darwin-unchanged", "with-core-foundation")
         #expect(lines == ["heard com.example.with-core-foundation"])
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a wrapper that names every center, and tells them apart`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let result = try run(productPath("darwin-unchanged"), ["every-center"], environment: bus.environment)

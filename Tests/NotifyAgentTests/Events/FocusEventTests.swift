@@ -24,7 +24,7 @@ import Testing
         return observer
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `each change of the focus is posted once, with the process that has it`(kind: BusKind) throws {
         let sway = try FakeSway()
         let scene = try makeScene(kind, sway)

@@ -9,7 +9,7 @@ import Testing
 /// The kernel itself, in namespaces of the agent's own.
 @Suite(.enabled(if: EventScene.mayUnshare, "needs root and mount namespaces"))
 struct KernelEventTests {
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a time zone set as timedated does it is one post each time`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--mount"])
         try scene.shell("mkdir etc; ln -s /usr/share/zoneinfo/UTC etc/localtime")
@@ -27,7 +27,7 @@ struct KernelEventTests {
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `each change of the host name is one post`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--uts"])
         let (heard, observation) = try scene.observe("com.apple.system.hostname")
@@ -39,7 +39,7 @@ struct KernelEventTests {
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `mounting, changing and unmounting a file system is one post each`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--mount"])
         let mounts = try scene.observe("com.apple.system.kernel.mount")
@@ -58,7 +58,7 @@ struct KernelEventTests {
         for observation in [mounts.observation, changes.observation, unmounts.observation] { observation.cancel() }
     }
 
-    @Test(.enabled(if: isInstalled("ip"), "iproute2 is not installed"), arguments: busKinds)
+    @Test(.enabled(if: isInstalled("ip"), "iproute2 is not installed"), arguments: anyBusKind())
     func `a link that comes up with an address and a route is one post; a new MTU is none`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--net"])
         let (heard, observation) = try scene.observe("com.apple.system.config.network_change")
@@ -123,7 +123,7 @@ struct KernelEventTests {
 struct EventTests {
     private static let files = "file = com.example.one FOLDER/one\nfile = com.example.two FOLDER/none/two\n"
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a file's name is posted once for each change, and the file may appear along with its folder`(
         kind: BusKind
     ) throws {
@@ -141,7 +141,7 @@ struct EventTests {
         second.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `an agent that is killed posts again when it is back`(kind: BusKind) throws {
         let scene = try EventScene(kind, configuration: Self.files)
         let (one, observation) = try scene.observe("com.example.one")
@@ -162,7 +162,7 @@ struct EventTests {
         observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `nothing is open without observers, and everything is closed a while after the last one leaves`(kind: BusKind)
         throws
     {
@@ -188,7 +188,7 @@ struct EventTests {
         other.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `only the agent sets the state of an event, and a pinned state stays without observers`(kind: BusKind) throws {
         let scene = try EventScene(kind, configuration: "set = com.example.level 7\nset = com.example.zero\n")
         let (_, observation) = try scene.observe("com.apple.system.timezone")

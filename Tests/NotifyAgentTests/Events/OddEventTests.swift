@@ -27,7 +27,7 @@ import Testing
         clock.observation.cancel()
     }
 
-    @Test(.enabled(if: EventScene.mayUnshare, "needs root and mount namespaces"), arguments: busKinds)
+    @Test(.enabled(if: EventScene.mayUnshare, "needs root and mount namespaces"), arguments: anyBusKind())
     func `a time zone is followed through an absolute link as well`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--mount"])
         try scene.shell("mkdir etc; ln -s /usr/share/zoneinfo/UTC etc/localtime")
@@ -66,7 +66,7 @@ import Testing
         one.observation.cancel()
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `each of fifty observers of a file's name hears each change once`(kind: BusKind) throws {
         let scene = try EventScene(kind, configuration: "file = com.example.one FOLDER/one\n")
         let observers = try (0..<50).map { _ in
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test(arguments: busKinds)
+    @Test(arguments: anyBusKind())
     func `a pinned state outlives the agent if a program has set it; otherwise it is the configured one`(
         kind: BusKind
     ) throws {
