@@ -50,7 +50,7 @@ import Testing
         #expect(wakesTwo)
     }
 
-    @Test(arguments: anyBusKind())
+    @Test(arguments: busKinds)
     func `a wait that has heard 20,000 notifications uses no more memory than after 1,000`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-f", "com.example.x"], output: .null)

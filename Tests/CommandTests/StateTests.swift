@@ -190,7 +190,7 @@ import Testing
         #expect(!result.exitedNormally && result.status == 143)
     }
 
-    @Test(arguments: anyBusKind())
+    @Test(arguments: busKinds)
     func `wait --is never misses a setter, whether it posts before, after or not at all`(kind: BusKind) throws {
         let scene = try Scene(kind)
         // Keeps the state while no waiter does, and counts the rounds.

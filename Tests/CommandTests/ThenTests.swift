@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct ThenTests {
     /// Both kinds run at once; each loop is one process, so that nearly all the time goes into the commands.
-    @Test(arguments: anyBusKind())
+    @Test(arguments: busKinds)
     func `a wait whose --then posts the name never misses it, however often it is tried`(kind: BusKind) throws {
         let rounds = isLongRun ? 1_000 : 20
         let bus = try PrivateBus(kind)

@@ -68,7 +68,7 @@ import Testing
         #expect(result.status == 128 + SIGHUP && !result.exitedNormally)
     }
 
-    @Test(arguments: anyBusKind())
+    @Test(arguments: busKinds)
     func `while its terminal takes no output it does not grow, and what was left out is counted`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let terminal = try PseudoTerminal()

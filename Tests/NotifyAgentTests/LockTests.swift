@@ -65,7 +65,7 @@ struct LockTests {
         observation.cancel()
     }
 
-    @Test(arguments: anyBusKind())
+    @Test(arguments: busKinds)
     func `with session = background, nobody hears while the screen is locked`(kind: BusKind) throws {
         let scene = try makeScene(kind, configuration: "session = background\n")
         let observers = try (0..<2).map { _ in try scene.startObserver() }

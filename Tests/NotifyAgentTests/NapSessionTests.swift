@@ -51,7 +51,7 @@ import Testing
         try #require(isSo, "process \(process) is \(processState(process).map(String.init) ?? "gone")")
     }
 
-    @Test(arguments: anyBusKind())
+    @Test(arguments: busKinds)
     func `a napping program is stopped, and hears each name once when it has the focus`(kind: BusKind) throws {
         let desk = try Desk(kind, naps: "[nap]\napps = mail\nafter = 50ms\nstate = frozen\n")
         let observer = try desk.scene.startObserver()

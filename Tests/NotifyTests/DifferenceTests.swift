@@ -235,7 +235,7 @@ import Testing
         #expect(tokens(in: descriptor) == [token] && calls.value == 1)
     }
 
-    @Test(arguments: anyBusKind())
+    @Test(arguments: busKinds)
     func `in the background a check sees nothing`(kind: BusKind) throws {
         let room = try NotifyRoom(kind)
         let agent = try start(productPath("notify-agent"), ["--address", room.bus.address, "-q"], output: .null)

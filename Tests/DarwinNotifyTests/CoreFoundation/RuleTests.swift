@@ -49,7 +49,7 @@ import Testing
         #expect(try PrivateBus(kind).lines(of: form, "removal-of-duplicates") == ["after a", "end"])
     }
 
-    @Test(arguments: anyBusKind(), forms)
+    @Test(arguments: busKinds, forms)
     func `after a removal on the main queue even a queued post is not delivered`(kind: BusKind, form: String) throws {
         #expect(try PrivateBus(kind).lines(of: form, "removed-while-waiting") == ["2 a", "2 b", "end"])
     }
@@ -86,7 +86,7 @@ import Testing
         #expect(try PrivateBus(kind).lines(of: "darwin-programs", "many-observers", "\(count)") == ["\(count + 1)"])
     }
 
-    @Test(arguments: anyBusKind())
+    @Test(arguments: busKinds)
     func `an observer of many names hears each, and none once it is removed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind, limits: ["max_match_rules_per_connection": 512])
         #expect(try bus.lines(of: "darwin-programs", "many-names", "2000") == ["2000"])
