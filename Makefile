@@ -143,7 +143,7 @@ demo-picture: demo-build ## Draws the README's picture from the demo's output
 	  'A program in the background gets nothing, then or later' <$(SCRATCH)/demo.txt >Documentation/demo.svg
 
 .PHONY: test
-test: test-needs ## Runs all tests, on dbus-daemon and on dbus-broker
+test: test-needs ## Runs all tests but the bridge's; what depends on the bus on both daemons
 	@swift test $(DEBUG) $(TESTING) --skip '^BridgeTests[.]'
 
 # Debian sid, and what is built in it. A folder that has a Debian sid already will do: make sid-test SID=/srv/sid

@@ -126,6 +126,48 @@ struct SecurityTests {
         #expect(log.split(separator: "\n").count { $0.contains("connected to") } == 1)
     }
 
+    /// The bus, for which a relay stands in, passes on calls but is too busy to take the answers.
+    @Test("Answers to strangers that the bus has yet to take are limited", arguments: busKinds)
+    func answers(kind: BusKind) throws {
+        let broker = try Mosquitto()
+        let here = try Machine(
+            kind,
+            // As on a session bus.
+            limits: ["max_replies_per_connection": 50_000],
+            ["broker = \(broker.address)", "realm = home", "export = com.example.*"]
+        )
+        let relay = try BusRelay(to: here.bus.address)
+        defer { relay.close() }
+        try here.startBridge(at: relay.address)
+        let stranger = try RawBusClient(address: here.bus.address)
+        var question = RawMessage(.call)
+        question.destination = "org.notifybus.Bridge1"
+        question.path = "/org/notifybus/Bridge1"
+        question.interface = "org.freedesktop.DBus.Introspectable"
+        question.member = "Introspect"
+        relay.hold()
+        let count = 20_000
+        let before = relay.bytesToClients.value
+        for _ in 0..<count { try stranger.send(question) }
+        // What the bus makes of each.
+        question.sender = stranger.uniqueName
+        try #require(relay.bytesToClients.wait(for: before + count * question.bytes.count))
+        question.sender = nil
+        relay.resume()
+        // It answers again once the bus has taken what it had queued.
+        #expect(waitUntil { (try? here.status()) != nil })
+        question.member = "Unknown"
+        let last = try stranger.send(question)
+        var bytes = 0
+        var answers = 0
+        while case let answer = try stranger.readMessage(), answer.replySerial != last {
+            answers += 1
+            bytes += answer.bytes.count
+        }
+        // Beside what the bridge had queued, the sockets were full, of answers and of calls.
+        #expect(bytes > 1 << 20 && bytes < 3 << 20, "\(answers) answers of \(bytes) bytes")
+    }
+
     @Test("Two bridges with one id say so", arguments: busKinds)
     func copiedID(kind: BusKind) throws {
         let broker = try Mosquitto()

@@ -29,6 +29,44 @@ import Testing
         observation.cancel()
     }
 
+    /// The bus, for which a relay stands in, passes on calls but is too busy to take the answers.
+    @Test(arguments: busKinds)
+    func `answers to strangers that the bus has yet to take are limited`(kind: BusKind) throws {
+        // As on a session bus.
+        let bus = try PrivateBus(kind, limits: ["max_replies_per_connection": 50_000])
+        let relay = try BusRelay(to: bus.address)
+        defer { relay.close() }
+        let center = NotifyCenter(bus: .address(relay.address))
+        let heard = Counter()
+        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let stranger = try RawBusClient(address: bus.address)
+        var command = RawMessage(.call)
+        command.destination = try center.observingName()
+        command.path = ObserverInterface.path
+        command.interface = ObserverInterface.name
+        command.member = "SetState"
+        relay.hold()
+        for _ in 0..<15_000 { try stranger.send(command) }
+        try stranger.callBus("GetId")
+        try NotifyCenter(bus: .address(bus.address)).post("com.example.x")
+        // It has read the calls that came before.
+        try #require(heard.wait(for: 1))
+        relay.resume()
+        try center.barrier(timeout: .patience)
+        command.member = "Unknown"
+        let last = try stranger.send(command)
+        var bytes = 0
+        var answers = 0
+        while case let answer = try stranger.readMessage(), answer.replySerial != last {
+            answers += 1
+            bytes += answer.bytes.count
+        }
+        // Beside what the observer has queued, the sockets were full.
+        #expect(bytes > 1 << 20 && bytes < 3 << 19, "\(answers) answers of \(bytes) bytes")
+        #expect(center.lifecycle.state == .foreground)
+        observation.cancel()
+    }
+
     @Test(arguments: busKinds)
     func `an agent that talks nonsense does no harm`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

@@ -22,6 +22,8 @@ public final class BusRelay: Sendable {
 
     /// Its address, as in `DBUS_SESSION_BUS_ADDRESS`.
     public let address: String
+    /// How many bytes have been passed on to clients.
+    public let bytesToClients = Counter()
 
     private let folder: String
     private let listener: Int32
@@ -29,6 +31,8 @@ public final class BusRelay: Sendable {
     private let manner: Manner
     private let links: Mutex<[Link]> = Mutex([])
     private let ending = Atomic(false)
+    /// Whether nothing that clients say is passed on, as by a bus that is too busy to read.
+    private let isHolding = Monitor(false)
 
     /// Starts listening for clients of the bus at `address`.
     public init(to address: String, _ manner: Manner = .usual) throws {
@@ -39,6 +43,12 @@ public final class BusRelay: Sendable {
         listener = try listen(at: "\(folder)/bus", backlog: 16)
         startThread { [self] in accept() }
     }
+
+    /// Passes on nothing more that clients say, until `resume`. They hear what the bus says all the same.
+    public func hold() { isHolding.change { $0 = true } }
+
+    /// Passes on what clients have said meanwhile, and everything after it.
+    public func resume() { isHolding.change { $0 = false } }
 
     /// Closes every connection; new ones are accepted.
     public func cutAll() {
@@ -72,9 +82,10 @@ public final class BusRelay: Sendable {
             }
             let link = Link(client, bus)
             links.withLock { $0.append(link) }
-            startThread { [manner] in
+            startThread { [manner, isHolding] in
                 var hasEntered = false
                 pass(from: client, to: bus, link) { said, isFirst in
+                    guard isHolding.wait(until: Deadline(after: .patience), { !$0 }) else { return nil }
                     // What it says next it says when it has read the answer to Hello.
                     if case .fallsSilent = manner {
                         defer { hasEntered = hasEntered || said.contains("Hello") }
@@ -87,9 +98,9 @@ public final class BusRelay: Sendable {
                     return nil
                 }
             }
-            startThread { [manner] in
+            startThread { [manner, bytesToClients] in
                 let garbled: String? = if case .garbles(let text) = manner { text } else { nil }
-                pass(from: bus, to: client, link, garbling: garbled) { _, isFirst in
+                pass(from: bus, to: client, link, garbling: garbled, counting: bytesToClients) { _, isFirst in
                     if case .dribbles = manner, isFirst { 1 } else { 0 }
                 }
             }
@@ -161,6 +172,7 @@ private final class Link: Sendable {
 ///
 /// - Parameters:
 ///   - garbled: becomes bytes that are no text, if it arrives at once.
+///   - passed: counts the bytes that were passed on.
 ///   - inspect: looks at what has arrived, and is told whether nothing came before it. It returns how many bytes to pass on
 ///     at once; 0 for all, `Int.max` for none, nil to end the connection.
 private func pass(
@@ -168,6 +180,7 @@ private func pass(
     to target: Int32,
     _ link: Link,
     garbling garbled: String? = nil,
+    counting passed: Counter? = nil,
     _ inspect: (_ said: String, _ isFirst: Bool) -> Int?
 ) {
     var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -188,6 +201,7 @@ private func pass(
         for start in stride(from: 0, to: count, by: portion == 0 ? count : portion) {
             guard sendAll(buffer[start..<(portion == 0 ? count : start + portion)], to: target) else { return }
         }
+        passed?.add(count)
     }
 }
 

@@ -116,6 +116,11 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         }
     }
 
+    /// Strangers are answered, but no more while the bus has a lot to take.
+    func refuses(_ call: BusCall.Head) -> Bool {
+        call.wantsReply && call.sender != link.lifecycle.agent && !link.mayAnswerStrangers
+    }
+
     func handle(_ call: BusCall) -> Bool {
         guard call.path == ObserverInterface.path, call.interface == ObserverInterface.name else { return false }
         let caller = ObserverLifecycle.Call(sender: call.sender, serial: call.serial, wantsReply: call.wantsReply)

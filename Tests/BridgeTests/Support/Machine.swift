@@ -15,8 +15,8 @@ final class Machine: Sendable {
     private let observations = Mutex<[NotifyCenter.Observation]>([])
 
     /// A machine whose bridge is configured but not started.
-    init(_ kind: BusKind, _ lines: [String]) throws {
-        bus = try PrivateBus(kind)
+    init(_ kind: BusKind, limits: [String: Int] = [:], _ lines: [String]) throws {
+        bus = try PrivateBus(kind, limits: limits)
         center = NotifyCenter(bus: .address(bus.address))
         folder = try TemporaryFolder()
         running = Mutex(nil)
@@ -43,12 +43,17 @@ final class Machine: Sendable {
 
     /// Starts the bridge, and returns once it reports that it is connected.
     ///
-    /// - Parameter prefix: what to put before the command to run it in another network.
-    func startBridge(through prefix: [String] = [], waitsFor text: String = "connected to") throws {
+    /// - Parameters:
+    ///   - prefix: what to put before the command to run it in another network.
+    ///   - address: what leads to the bus, if something stands between.
+    func startBridge(
+        through prefix: [String] = [],
+        at address: String? = nil,
+        waitsFor text: String = "connected to"
+    ) throws {
+        let address = address ?? bus.address
         let command =
-            try prefix + [
-                productPath("notify-bridge"), "--address", bus.address, "--config", "\(folder.path)/bridge.conf",
-            ]
+            try prefix + [productPath("notify-bridge"), "--address", address, "--config", "\(folder.path)/bridge.conf"]
         let bridge = try start(
             command[0],
             Array(command.dropFirst()),

@@ -32,7 +32,7 @@ package struct Scarcity: Sendable {
     func queue<Name>() -> CoalescingQueue<Name> { CoalescingQueue(individualLimit: individual, limit: all) }
 }
 
-/// What is lost or coalesced because a queue is full. The right column of the README's table says so; it is counted.
+/// What is lost or coalesced because a queue is full. notifybus(7) says so; it is counted.
 package enum Excess: Int, CaseIterable, Sendable {
     case awayPost, coalescedPost, refusedPost, unsentPost, coalescedDelivery, droppedDelivery
 
@@ -53,7 +53,7 @@ struct Waiting: Coalescing, Hashable {
     let name: Int
 }
 
-/// What a queue is promised to do, in the words of the README: it says whether an outcome was right.
+/// What a queue is promised to do, in the words of notifybus(7): it says whether an outcome was right.
 struct QueuePromise: Hashable {
     private let individual: Int
     private let all: Int
