@@ -2,6 +2,7 @@
 
 import Glibc
 import NotifyBus
+import Synchronization
 import TestSupport
 import Testing
 
@@ -69,13 +70,18 @@ final class Network: Sendable {
 
     private let name: String
     private let number: Int
+    /// The number of the last one; other processes begin elsewhere.
+    private static let taken = Mutex(Int.random(in: 0..<250))
     /// What to put before a command to run it there.
     var prefix: [String] { ["ip", "netns", "exec", name] }
     /// The address at the other end.
     var address: String { "10.213.\(number).2" }
 
     init() throws {
-        number = Int.random(in: 1...250)
+        number = Network.taken.withLock { taken in
+            taken += 1
+            return taken % 250 + 1
+        }
         name = "nb\(getpid())-\(number)"
         try shell(
             """

@@ -24,7 +24,7 @@ import Testing
         }
         #expect(calls.elements == Array(repeating: nil, count: 5))
         // So often that the next look is seconds away, even if this thread has to wait for the processor.
-        for pid in 1...200 {
+        for pid in 1...1_000 {
             board.post("x11", focus(Int32(pid)))
             _ = board.take()
         }

@@ -67,14 +67,15 @@ import Testing
         thread.stop(waits: true)
     }
 
-    /// Takes its time for each post.
+    /// Takes its time for each post, and for the first until it may go on.
     private final class SlowPeer: BusPeer, LoopTenant {
         let link: BusLink
         let isReady: Counter
         let count: Counter
+        let mayGoOn: Counter
 
-        init(_ link: BusLink, _ isReady: Counter, _ count: Counter) {
-            (self.link, self.isReady, self.count) = (link, isReady, count)
+        init(_ link: BusLink, _ isReady: Counter, _ count: Counter, _ mayGoOn: Counter) {
+            (self.link, self.isReady, self.count, self.mayGoOn) = (link, isReady, count, mayGoOn)
         }
 
         var keepsConnection: Bool { false }
@@ -84,6 +85,7 @@ import Testing
         func handle(_ signal: BusSignal) {}
         func handle(post name: NotifyName) {
             count.add()
+            if count.value == 1 { _ = mayGoOn.wait(for: 2) }
             usleep(2_000)
         }
         func loopHasEnded() { link.end() }
@@ -97,7 +99,7 @@ import Testing
         let address = bus.address
         thread.perform { loop in
             let link = BusLink(bus: .address(address))
-            let peer = SlowPeer(link, isReady, count)
+            let peer = SlowPeer(link, isReady, count, mayGoOn)
             (link.peer, loop.tenant) = (peer, peer)
             loop.add(link)
             link.open()
@@ -113,6 +115,7 @@ import Testing
         mayGoOn.add()
         try #require(count.wait(for: 1))
         thread.perform { _ in turns.append(count.value) }
+        mayGoOn.add()
         try #require(count.wait(for: posts))
         #expect(turns.elements.first.map { $0 < posts / 2 } == true)
         thread.stop(waits: true)

@@ -92,13 +92,13 @@ struct IsolationTests {
             let sandbox = try scene.makeSandbox()
             let center = NotifyCenter(bus: .address(sandbox.busAddress))
             let own = try center.addObserver(for: "com.example.a") { _ in }
-            try center.setState(7, of: "com.example.a")
-            #expect(try center.state(of: "com.example.a") == 7)
+            try center.setState(7, of: "com.example.a", timeout: .patience)
+            #expect(try center.state(of: "com.example.a", timeout: .patience) == 7)
             // An observer outside keeps the other name, or there would be no state to set.
             let foreign = try scene.poster.addObserver(for: "com.example.b") { _ in }
-            try scene.poster.setState(1, of: "com.example.b")
+            try scene.poster.setState(1, of: "com.example.b", timeout: .patience)
             #expect(throws: AgentError.self) { try center.setState(7, of: "com.example.b") }
-            #expect(try scene.poster.state(of: "com.example.b") == 1)
+            #expect(try scene.poster.state(of: "com.example.b", timeout: .patience) == 1)
             foreign.cancel()
             own.cancel()
             withExtendedLifetime(sandbox) {}

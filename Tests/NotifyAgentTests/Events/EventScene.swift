@@ -62,7 +62,7 @@ final class EventScene: Sendable {
         return (heard, observation)
     }
 
-    func state(of name: NotifyName) throws -> UInt64 { try center.state(of: name) }
+    func state(of name: NotifyName) throws -> UInt64 { try center.state(of: name, timeout: .patience) }
 
     /// Waits until the source of a name has reported.
     func waitUntilLive(_ name: NotifyName) throws {

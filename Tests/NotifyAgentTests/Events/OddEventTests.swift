@@ -99,7 +99,7 @@ import Testing
         let configuration = "set = com.example.level 7\nset = com.example.other 8\n"
         let scene = try EventScene(kind, configuration: configuration)
         let level = try scene.observe("com.example.level")
-        try scene.center.setState(9, of: "com.example.level")
+        try scene.center.setState(9, of: "com.example.level", timeout: .patience)
         let result = try run(
             productPath("notify-state"),
             ["--address", scene.bus.address, "set", "com.example.other", "5"]
