@@ -91,12 +91,11 @@ extension Command {
 
     /// Writes `text` to standard output. It is not an error if the reader has gone away.
     func print(_ text: String) -> ExitCode {
-        switch StandardStreams.write(text, to: STDOUT_FILENO) {
-        case .written, .readerGone:
+        do throws(CommandFailure) {
+            try StandardStreams.print(text)
             return .done
-        case .failed(let number):
-            Diagnostics(command: name).error("can't write to standard output: \(Diagnostics.text(of: number))")
-            return .failed
+        } catch {
+            return Diagnostics(command: name).fail(error)
         }
     }
 }

@@ -16,14 +16,17 @@ package struct UsageError: Error {
 package struct CommandFailure: Error {
     package let message: String
     package let code: ExitCode
+    /// Whether it would happen to anything else that the command may try.
+    package let isLasting: Bool
 
-    package init(_ message: String, code: ExitCode = .failed) {
+    package init(_ message: String, code: ExitCode = .failed, isLasting: Bool = false) {
         self.message = message
         self.code = code
+        self.isLasting = isLasting
     }
 
     package init(_ error: NotifyBusError) {
-        self.init(error.description, code: ExitCode(error))
+        self.init(error.description, code: ExitCode(error), isLasting: true)
     }
 
     /// - Parameter error: one of a call without a time limit of the user's: if it took too long, the bus is to blame.
@@ -31,9 +34,27 @@ package struct CommandFailure: Error {
         self.init(error.description, code: error.code == .timedOut ? .unavailable : ExitCode(error))
     }
 
+    package init(cannotWriteOutput number: Int32) {
+        self.init("can't write to standard output: \(Diagnostics.text(of: number))")
+    }
+
     /// The kernel has refused a resource.
     init(cannotCreate what: String, _ number: Int32) {
         self.init("cannot create \(what): \(Diagnostics.text(of: number))")
+    }
+}
+
+extension StandardStreams {
+    /// Writes text to standard output.
+    ///
+    /// - Returns: whether somebody is still reading it, which is not an error.
+    @discardableResult
+    package static func print(_ text: String) throws(CommandFailure) -> Bool {
+        switch write(text, to: STDOUT_FILENO) {
+        case .written: return true
+        case .readerGone: return false
+        case .failed(let number): throw CommandFailure(cannotWriteOutput: number)
+        }
     }
 }
 

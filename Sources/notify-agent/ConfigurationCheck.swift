@@ -41,9 +41,10 @@ enum ConfigurationCheck {
             }
         }
         let text = lines.map { Printable.text($0) + "\n" }.joined()
-        if case .failed(let number) = StandardStreams.write(text, to: STDOUT_FILENO) {
-            diagnostics.error("can't write to standard output: \(Diagnostics.text(of: number))")
-            return .failed
+        do throws(CommandFailure) {
+            try StandardStreams.print(text)
+        } catch {
+            return diagnostics.fail(error)
         }
         return faults == 0 ? .done : .failed
     }

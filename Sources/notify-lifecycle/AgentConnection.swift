@@ -33,22 +33,18 @@ struct AgentConnection {
     private var calls = 0
 
     /// Returns once the bus has accepted the connection.
-    init(_ settings: LifecycleSettings) throws(LifecycleFailure) {
+    init(_ settings: LifecycleSettings) throws(CommandFailure) {
         self.settings = settings
-        do throws(CommandFailure) {
-            mailbox = try Mailbox()
-        } catch {
-            throw LifecycleFailure(error.message)
-        }
+        mailbox = try Mailbox()
         center = NotifyCenter(bus: settings.common.notifyBus, peer: Peer(mailbox))
         do throws(NotifyBusError) {
             try center.open()
         } catch {
-            throw LifecycleFailure(error)
+            throw CommandFailure(error)
         }
         switch mailbox.next(until: Deadline(after: settings.timeout)) {
-        case .lost(let error): throw LifecycleFailure(error)
-        case nil: throw LifecycleFailure("the bus did not accept the connection in time", code: .timedOut)
+        case .lost(let error): throw CommandFailure(error)
+        case nil: throw CommandFailure("the bus did not accept the connection in time", code: .timedOut)
         case .ready, .answer: break
         }
     }
@@ -66,7 +62,7 @@ struct AgentConnection {
     mutating func call<Call: ProtocolCall>(
         _ call: Call,
         for target: Whom? = nil
-    ) throws(LifecycleFailure) -> Call.Answer {
+    ) throws(CommandFailure) -> Call.Answer {
         let deadline = Deadline(after: settings.timeout)
         var lost: (fault: BusFault, until: Deadline)?
         while true {
@@ -87,13 +83,13 @@ struct AgentConnection {
                     continue
                 }
                 let reason = fault.saysNoAgent ? lost?.fault ?? fault : fault
-                throw LifecycleFailure(reason, to: Call.member, target: target, on: settings.common.bus)
+                throw CommandFailure(reason, to: Call.member, target: target, on: settings.common.bus)
             }
         }
     }
 
     /// Whether observers may still be about to register with the agent.
-    private mutating func agentIsNew(_ deadline: Deadline) throws(LifecycleFailure) -> Bool {
+    private mutating func agentIsNew(_ deadline: Deadline) throws(CommandFailure) -> Bool {
         guard case .success(let values) = try ask(AgentInterface.Status(), until: deadline),
             let since = values.first?.dictionary?["since"]?.uint64
         else { return false }
@@ -104,7 +100,7 @@ struct AgentConnection {
     private mutating func ask<Call: ProtocolCall>(
         _ call: Call,
         until deadline: Deadline
-    ) throws(LifecycleFailure) -> BusAnswer {
+    ) throws(CommandFailure) -> BusAnswer {
         calls += 1
         let (number, mailbox) = (calls, mailbox)
         center.perform { link in

@@ -14,7 +14,7 @@ final class AgentWatch: BusPeer {
         case nonsense
         case agentLost, agentReturned
         case busLost
-        case failed(LifecycleFailure)
+        case failed(CommandFailure)
         /// The agent's reply to `list`; nil if there was none, or an invalid one.
         case listed([AgentInterface.ListEntry]?)
     }
@@ -55,7 +55,7 @@ final class AgentWatch: BusPeer {
 
     func linkIsLost(_ error: NotifyBusError) {
         if !state.hasBeenLive {
-            mailbox.put(.failed(LifecycleFailure(error)))
+            mailbox.put(.failed(CommandFailure(error)))
         } else if state.isSettled {
             mailbox.put(.busLost)
         }
@@ -96,7 +96,7 @@ final class AgentWatch: BusPeer {
     private func fail(_ fault: BusFault) {
         // That is reported anyway.
         if fault.isLossOfBus { return }
-        mailbox.put(.failed(LifecycleFailure(fault, to: "StartServiceByName", on: bus)))
+        mailbox.put(.failed(CommandFailure(fault, to: "StartServiceByName", on: bus)))
     }
 
     // MARK: - Messages

@@ -17,7 +17,7 @@ enum LifecycleCommand {
         case .failure(let end): return end.code
         case .success(let understood): request = understood
         }
-        do throws(LifecycleFailure) {
+        do throws(CommandFailure) {
             switch request {
             case .list: return try list(settings, diagnostics)
             case .status: return try status(settings, diagnostics)
@@ -39,7 +39,7 @@ enum LifecycleCommand {
     private static func list(
         _ settings: LifecycleSettings,
         _ diagnostics: Diagnostics
-    ) throws(LifecycleFailure) -> ExitCode {
+    ) throws(CommandFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
         let observers = AgentInterface.ListEntry.sorted(try agent.call(AgentInterface.List()).connections)
         if settings.isJSON {
@@ -56,7 +56,7 @@ enum LifecycleCommand {
     private static func status(
         _ settings: LifecycleSettings,
         _ diagnostics: Diagnostics
-    ) throws(LifecycleFailure) -> ExitCode {
+    ) throws(CommandFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
         let report = StatusReport(try agent.call(AgentInterface.Status()))
         return try print(settings.isJSON ? report.json : report.text)
@@ -65,7 +65,7 @@ enum LifecycleCommand {
     private static func launches(
         _ settings: LifecycleSettings,
         _ diagnostics: Diagnostics
-    ) throws(LifecycleFailure) -> ExitCode {
+    ) throws(CommandFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
         let table = LaunchTable(try agent.call(AgentInterface.Status()))
         if settings.isJSON { return try print(table.json) }
@@ -77,13 +77,13 @@ enum LifecycleCommand {
         )
     }
 
-    private static func focus(_ settings: LifecycleSettings) throws(LifecycleFailure) -> ExitCode {
+    private static func focus(_ settings: LifecycleSettings) throws(CommandFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
         // The focus is followed while somebody wants to know it, and this waits until it is known.
         _ = try agent.call(AgentInterface.GetNameState("org.notifybus.session.focus"))
         let status = try agent.call(AgentInterface.Status())
         guard let focus = AgentInterface.FocusEntry(status) else {
-            throw LifecycleFailure(
+            throw CommandFailure(
                 "no source of the agent knows which program has the focus; 'notify-lifecycle status' says why"
             )
         }
@@ -93,13 +93,9 @@ enum LifecycleCommand {
         return try print("\(focus.process)  \(cell(application))  \(cell(focus.source))\n")
     }
 
-    /// Writes data to standard output. It is not an error if the reader has gone away.
-    static func print(_ text: some StringProtocol) throws(LifecycleFailure) -> ExitCode {
-        switch StandardStreams.write(String(text), to: STDOUT_FILENO) {
-        case .written, .readerGone: return .done
-        case .failed(let number):
-            throw LifecycleFailure("can't write to standard output: \(Diagnostics.text(of: number))")
-        }
+    private static func print(_ text: String) throws(CommandFailure) -> ExitCode {
+        try StandardStreams.print(text)
+        return .done
     }
 }
 

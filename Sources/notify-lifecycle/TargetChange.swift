@@ -16,11 +16,11 @@ struct TargetChange {
     /// Changes one target after another, and returns once all changes are in effect.
     ///
     /// An error about one target is reported, and the others are still changed.
-    func apply(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(LifecycleFailure) -> ExitCode {
+    func apply(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(CommandFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
         var codes: [ExitCode] = []
         for target in targets {
-            do throws(LifecycleFailure) {
+            do throws(CommandFailure) {
                 let count = try change(target, by: &agent)
                 diagnostics.detail("\(target.title): \(outcome), \(count) observer\(count == 1 ? "" : "s")")
             } catch {
@@ -40,7 +40,7 @@ struct TargetChange {
         }
     }
 
-    private func change(_ target: Whom, by agent: inout AgentConnection) throws(LifecycleFailure) -> UInt32 {
+    private func change(_ target: Whom, by agent: inout AgentConnection) throws(CommandFailure) -> UInt32 {
         switch change {
         case .set(let state, let freezes):
             let call = AgentInterface.SetState(target: target.text, state: state, freezes: freezes)

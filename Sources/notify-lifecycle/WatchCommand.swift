@@ -25,26 +25,22 @@ struct WatchCommand {
     /// Whether the initial observers have been printed.
     private var hasBegun = false
 
-    init(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(LifecycleFailure) {
+    init(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(CommandFailure) {
         self.settings = settings
         self.diagnostics = diagnostics
-        do throws(CommandFailure) {
-            mailbox = try Mailbox()
-        } catch {
-            throw LifecycleFailure(error.message)
-        }
+        mailbox = try Mailbox()
         deadline = Deadline(after: settings.timeout)
         let peer = AgentWatch(mailbox, on: settings.common.bus, wantsFacts: settings.common.verbosity == .verbose)
         center = NotifyCenter(bus: settings.common.notifyBus, peer: peer)
         do throws(NotifyBusError) {
             try center.open()
         } catch {
-            throw LifecycleFailure(error)
+            throw CommandFailure(error)
         }
     }
 
     /// Returns when nobody reads standard output any more.
-    consuming func run() throws(LifecycleFailure) -> ExitCode {
+    consuming func run() throws(CommandFailure) -> ExitCode {
         while true {
             while let event = mailbox.take() {
                 if try !handle(event) { return .done }
@@ -65,7 +61,7 @@ struct WatchCommand {
     }
 
     /// Returns false if nobody reads standard output any more.
-    private mutating func handle(_ event: AgentWatch.Event) throws(LifecycleFailure) -> Bool {
+    private mutating func handle(_ event: AgentWatch.Event) throws(CommandFailure) -> Bool {
         switch event {
         case .changed(let change):
             changes.append(change)
@@ -73,7 +69,7 @@ struct WatchCommand {
         case .listed(let observers):
             return try printChanges(observers)
         case .learned(let fact):
-            return try write(settings.isJSON ? fact.json : fact.text)
+            return try StandardStreams.print(settings.isJSON ? fact.json : fact.text)
         case .live(let hasAgent):
             deadline = nil
             if isBusAway {
@@ -112,7 +108,7 @@ struct WatchCommand {
     ///
     /// - Parameter list: the observers; nil if the agent did not reply.
     /// - Returns: false if nobody reads standard output any more.
-    private mutating func printChanges(_ list: [AgentInterface.ListEntry]?) throws(LifecycleFailure) -> Bool {
+    private mutating func printChanges(_ list: [AgentInterface.ListEntry]?) throws(CommandFailure) -> Bool {
         listDeadline = nil
         if let list {
             var now: [String: AgentInterface.ListEntry] = [:]
@@ -121,20 +117,20 @@ struct WatchCommand {
             defer { observers = now }
             if !hasBegun {
                 hasBegun = true
-                if try !write(firstBlock(list)) { return false }
+                if try !StandardStreams.print(firstBlock(list)) { return false }
             }
             return try writeChanges()
         }
         return try writeChanges()
     }
 
-    private mutating func writeChanges() throws(LifecycleFailure) -> Bool {
+    private mutating func writeChanges() throws(CommandFailure) -> Bool {
         defer { changes = [] }
         let isDetailed = settings.common.verbosity == .verbose
         for change in changes {
             let observer = observers[change.change.connection]
             let line = settings.isJSON ? change.json(observer) : change.text(observer, isDetailed: isDetailed)
-            if try !write(line) { return false }
+            if try !StandardStreams.print(line) { return false }
         }
         return true
     }
@@ -145,14 +141,5 @@ struct WatchCommand {
         if list.isEmpty { return "" }
         let table = ObserverTable(list, isDetailed: false)
         return table.text(withHeader: settings.common.verbosity != .quiet, now: Clock.timeOfDay / 1_000_000_000)
-    }
-
-    private func write(_ line: String) throws(LifecycleFailure) -> Bool {
-        switch StandardStreams.write(line, to: STDOUT_FILENO) {
-        case .written: return true
-        case .readerGone: return false
-        case .failed(let number):
-            throw LifecycleFailure("can't write to standard output: \(Diagnostics.text(of: number))")
-        }
     }
 }

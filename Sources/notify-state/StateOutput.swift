@@ -28,11 +28,6 @@ struct StateOutput {
             line += String(value).utf8
         }
         line.append(UInt8(ascii: "\n"))
-        switch line.withUnsafeBytes({ StandardStreams.write($0, to: STDOUT_FILENO) }) {
-        case .written: return true
-        case .readerGone: return false
-        case .failed(let number):
-            throw CommandFailure("can't write to standard output: \(Diagnostics.text(of: number))")
-        }
+        return try StandardStreams.print(String(decoding: line, as: UTF8.self))
     }
 }

@@ -117,9 +117,7 @@ enum TopCommand {
             ? model.json(now: Clock.monotonic)
             : Page(model, now: Clock.monotonic).lines(width: Terminal.size?.columns, isColored: Terminal.hasColors)
                 .map { $0 + "\n" }.joined()
-        if case .failed(let number) = StandardStreams.write(text, to: STDOUT_FILENO) {
-            throw CommandFailure("can't write to standard output: \(Diagnostics.text(of: number))")
-        }
+        try StandardStreams.print(text)
         return .done
     }
 }

@@ -331,8 +331,7 @@ struct Waiter {
         case .written: break
         case .readerGone: readerIsGone()
         case .failed(let number):
-            diagnostics.error("can't write to standard output: \(Diagnostics.text(of: number))")
-            end(.failed)
+            end(diagnostics.fail(CommandFailure(cannotWriteOutput: number)))
         }
     }
 

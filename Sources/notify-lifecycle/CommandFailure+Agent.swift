@@ -3,27 +3,11 @@
 import CommandSupport
 import NotifyCore
 
-/// Why something was not done, and the corresponding exit status.
-struct LifecycleFailure: Error {
-    let message: String
-    let code: ExitCode
-    /// Whether any further request would fail in the same way.
-    let isLasting: Bool
-
-    init(_ message: String, code: ExitCode = .failed, isLasting: Bool = false) {
-        self.message = message
-        self.code = code
-        self.isLasting = isLasting
-    }
-
-    init(_ error: NotifyBusError) {
-        self.init(error.description, code: error.code == .timedOut ? .timedOut : ExitCode(error), isLasting: true)
-    }
-
+extension CommandFailure {
     /// There is no agent to ask, or none that this program could see.
-    static func noAgent(on bus: NotifyCenter.Bus?) -> LifecycleFailure {
+    static func noAgent(on bus: NotifyCenter.Bus?) -> CommandFailure {
         guard (bus ?? .session).isWhole else {
-            return LifecycleFailure(
+            return CommandFailure(
                 "a program in a sandbox can't reach the lifecycle agent; run notify-lifecycle outside",
                 code: .unavailable,
                 isLasting: true
@@ -35,21 +19,21 @@ struct LifecycleFailure: Error {
             case .address(let address): " --address '\(address)'"
             case .session, nil: ""
             }
-        return LifecycleFailure(
+        return CommandFailure(
             "no lifecycle agent runs on this bus; start one with notify-agent\(option)",
             code: .unavailable,
             isLasting: true
         )
     }
 
-    static let lostBus = LifecycleFailure(
+    static let lostBus = CommandFailure(
         "the bus went away before the agent answered",
         code: .unavailable,
         isLasting: true
     )
 
-    static func lateAgent(on bus: NotifyCenter.Bus?) -> LifecycleFailure {
-        LifecycleFailure(
+    static func lateAgent(on bus: NotifyCenter.Bus?) -> CommandFailure {
+        CommandFailure(
             "the agent did not answer in time\(AgentHint.text(for: bus))",
             code: .timedOut,
             isLasting: true
@@ -57,7 +41,7 @@ struct LifecycleFailure: Error {
     }
 
     /// The agent violated the protocol.
-    static func nonsense(_ member: String, _ error: ArgumentError, for target: Whom?) -> LifecycleFailure {
+    static func nonsense(_ member: String, _ error: ArgumentError, for target: Whom?) -> CommandFailure {
         let detail =
             switch error {
             case .types(let expected, let given):
@@ -66,13 +50,11 @@ struct LifecycleFailure: Error {
             case .mistyped(let key, _, let given): "the '\(key)' of an entry has the type '\(given)'"
             case .value(let text): text
             }
-        return LifecycleFailure(
+        return CommandFailure(
             "the agent's answer to \(member) is invalid: \(detail); its version may differ from this command's"
         )
     }
-}
 
-extension LifecycleFailure {
     /// What an error from the agent, or from the bus on its behalf, means to the user of the command.
     ///
     /// - Parameter target: the target of the state change; nil if there was none.
