@@ -11,13 +11,13 @@ extension Duration {
     private static let longest: Int64 = 3_153_600_000_000_000_000
 
     /// Parses a duration: `500ms`, `2s`, `1.5m`, `1h30m`, `1d`; a plain number means seconds.
-    package init(text: UnsafeRawBufferPointer) throws(TextFault) {
+    package init(text: some Sequence<UInt8>) throws(TextFault) {
         self = .nanoseconds(try Duration.nanoseconds(in: text))
     }
 
     /// The same in nanoseconds.
-    package static func nanoseconds(in text: UnsafeRawBufferPointer) throws(TextFault) -> Int64 {
-        var rest = text[...]
+    package static func nanoseconds(in text: some Sequence<UInt8>) throws(TextFault) -> Int64 {
+        var rest = Array(text)[...]
         var sum: Int64 = 0
         var parts = 0
         repeat {
@@ -39,7 +39,7 @@ extension Duration {
         private var isTooLong = false
 
         /// Parses one at the beginning of `rest`; nil if there is none.
-        init?(_ rest: inout Slice<UnsafeRawBufferPointer>) {
+        init?(_ rest: inout ArraySlice<UInt8>) {
             var digits = 0
             while let digit = Self.takeDigit(&rest) {
                 digits += 1
@@ -70,7 +70,7 @@ extension Duration {
             return product + scale.dividingFullWidth((high, low)).quotient
         }
 
-        private static func takeDigit(_ rest: inout Slice<UnsafeRawBufferPointer>) -> Int64? {
+        private static func takeDigit(_ rest: inout ArraySlice<UInt8>) -> Int64? {
             guard let byte = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
             rest = rest.dropFirst()
             return Int64(byte - UInt8(ascii: "0"))
@@ -80,7 +80,7 @@ extension Duration {
     /// Parses a unit at the beginning of `rest`, and returns its length in nanoseconds.
     ///
     /// - Parameter isAlone: whether the unit may be omitted at the end, which means seconds.
-    private static func takeUnit(_ rest: inout Slice<UnsafeRawBufferPointer>, isAlone: Bool) -> Int64? {
+    private static func takeUnit(_ rest: inout ArraySlice<UInt8>, isAlone: Bool) -> Int64? {
         if rest.isEmpty { return isAlone ? 1_000_000_000 : nil }
         // `ms` before `m`.
         let units: [(StaticString, Int64)] = [

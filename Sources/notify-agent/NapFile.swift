@@ -95,7 +95,7 @@ enum NapFile {
     }
 
     private static func duration(_ text: String) -> Int64? {
-        let nanoseconds = Array(text.utf8).withUnsafeBytes { try? Duration.nanoseconds(in: $0) }
+        let nanoseconds = try? Duration.nanoseconds(in: text.utf8)
         return nanoseconds.flatMap { $0 <= 86_400_000_000_000 ? $0 : nil }
     }
 }

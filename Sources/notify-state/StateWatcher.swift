@@ -9,16 +9,14 @@ import NotifyCore
 ///
 /// Signals have their default effect: there is nothing to clean up.
 struct StateWatcher {
-    /// How soon it checks again after a post, in nanoseconds; the interval doubles each time.
-    private static let shortestPause: Int64 = 2_000_000
-    private static let longestPause: Int64 = 1_000_000_000
-
     private let names: [NotifyName]
     private let agent: StateAgent
     private let output: StateOutput
     private let deadline: Deadline?
     private let wakeup: WakeDescriptor
     private let observation: NotifyCenter.Observation
+    /// How soon it checks again after a post, in milliseconds, and then less and less often.
+    private var retry = BackOff(first: 2, last: 1_000)
 
     init(_ names: [NotifyName], _ settings: StateSettings, _ diagnostics: Diagnostics) throws(CommandFailure) {
         self.names = names
@@ -32,14 +30,13 @@ struct StateWatcher {
     }
 
     /// Returns once the state is as required, and prints it; without a condition, once it has changed.
-    func wait(_ condition: StateCondition?) throws(CommandFailure) -> ExitCode {
+    consuming func wait(_ condition: StateCondition?) throws(CommandFailure) -> ExitCode {
         let name = names[0]
         var condition = condition
         var value = try agent.state(of: name)
         condition = condition ?? .unequal(value)
-        var pause = StateWatcher.shortestPause
         while condition?.holds(for: value) != true {
-            if try !sleep(&pause) { return .done }
+            if try !sleep() { return .done }
             value = try look(at: name) ?? value
         }
         _ = try output.write(name, value)
@@ -47,20 +44,19 @@ struct StateWatcher {
     }
 
     /// Prints the states and every change, until nobody reads them.
-    func watch() throws(CommandFailure) -> ExitCode {
+    consuming func watch() throws(CommandFailure) -> ExitCode {
         var values: [NotifyName: UInt64] = [:]
         for name in names where values[name] == nil {
             let value = try agent.state(of: name)
             values[name] = value
             if try !output.write(name, value) { return .done }
         }
-        var pause = StateWatcher.shortestPause
         while true {
-            if try !sleep(&pause) { return .done }
+            if try !sleep() { return .done }
             for name in values.keys {
                 guard let value = try look(at: name), value != values[name] else { continue }
                 values[name] = value
-                pause = StateWatcher.shortestPause
+                retry.reset()
                 if try !output.write(name, value) { return .done }
             }
         }
@@ -79,20 +75,18 @@ struct StateWatcher {
     /// Sleeps until a post, or until the pause is over.
     ///
     /// - Returns: false if nobody reads standard output any more.
-    private func sleep(_ pause: inout Int64) throws(CommandFailure) -> Bool {
+    private mutating func sleep() throws(CommandFailure) -> Bool {
         if let deadline, deadline.hasPassed { throw CommandFailure("timed out", code: .timedOut) }
         var sources = [
             pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
             // Without events it still reports that the reader has gone.
             pollfd(fd: STDOUT_FILENO, events: 0, revents: 0),
         ]
-        poll(&sources, 2, min(Int32(pause / 1_000_000), deadline?.milliseconds ?? .max))
+        poll(&sources, 2, min(Int32(retry.next()), deadline?.milliseconds ?? .max))
         if Int32(sources[1].revents) & (POLLERR | POLLHUP) != 0 { return false }
         if sources[0].revents != 0 {
             wakeup.clear()
-            pause = StateWatcher.shortestPause
-        } else {
-            pause = min(pause * 2, StateWatcher.longestPause)
+            retry.reset()
         }
         return true
     }

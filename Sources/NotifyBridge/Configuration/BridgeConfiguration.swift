@@ -175,9 +175,9 @@ private struct GivenSettings {
 
     /// `0`, or whole seconds from 5 s to 12 h.
     private static func seconds(_ text: String) -> Int32? {
-        var text = text
-        let nanoseconds = text.withUTF8 { try? Duration.nanoseconds(in: UnsafeRawBufferPointer($0)) }
-        guard let nanoseconds, nanoseconds % 1_000_000_000 == 0 else { return nil }
+        guard let nanoseconds = try? Duration.nanoseconds(in: text.utf8), nanoseconds % 1_000_000_000 == 0 else {
+            return nil
+        }
         let seconds = nanoseconds / 1_000_000_000
         return seconds == 0 || 5...43_200 ~= seconds ? Int32(seconds) : nil
     }

@@ -196,15 +196,7 @@ private struct Draft {
 
     private func duration(_ text: String) throws(Complaint) -> Int64 {
         do throws(Duration.TextFault) {
-            // A typed error does not pass through a closure that rethrows, so the result is carried out.
-            let result = Array(text.utf8).withUnsafeBytes { bytes -> Result<Int64, Duration.TextFault> in
-                do throws(Duration.TextFault) {
-                    return .success(try Duration.nanoseconds(in: bytes))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            let duration = try result.get()
+            let duration = try Duration.nanoseconds(in: text.utf8)
             guard duration <= 86_400_000_000_000 else { throw .tooLong }
             return duration
         } catch .malformed {

@@ -98,7 +98,7 @@ enum TextReading {
             _ = AppIdentity.application(ofUnit: text)
             _ = CgroupMount(mountinfo: text)
         case 4: _ = try? LaunchFile.read(text, title: "fuzz", trust: .user)
-        case 5: _ = try? bytes.withUnsafeBytes { try Duration.nanoseconds(in: $0) }
+        case 5: _ = try? Duration.nanoseconds(in: bytes)
         case 6:
             if let target = Target(text), Target(target.description) != target { fail("a target changes when written") }
             if let name = try? NotifyName(text), !name.string.utf8.elementsEqual(text.utf8) { fail("a name changes") }
