@@ -2,29 +2,22 @@
 
 import Glibc
 import NotifyBus
+import Synchronization
 import TestSupport
 import Testing
 
 /// A private bus with an agent, and a connection that controls the agent.
 final class AgentBus: Sendable {
     let bus: PrivateBus
-    private let process: Monitored
+    private let process: Mutex<RunningCommand?>
     private let control: RawBusClient
     private let watcher: NotifyCenter
-
-    /// The agent's process.
-    private final class Monitored: Sendable {
-        private let command: Locked<RunningCommand?>
-        init(_ command: RunningCommand) { self.command = Locked(command) }
-        var current: RunningCommand? { command.value }
-        func replace(_ next: RunningCommand?) { command.set(next) }
-    }
 
     init(_ kind: BusKind, limits: [String: Int] = [:], policy: String = PrivateBus.openPolicy) throws {
         bus = try PrivateBus(kind, limits: limits, policy: policy)
         control = try RawBusClient(address: bus.address)
         watcher = NotifyCenter(bus: .address(bus.address), peer: Bystander())
-        process = Monitored(try AgentBus.startAgent(bus))
+        process = Mutex(try AgentBus.startAgent(bus))
         try waitForAgent()
     }
 
@@ -38,25 +31,26 @@ final class AgentBus: Sendable {
         )
     }
 
-    var agentProcess: pid_t { process.current?.pid ?? 0 }
+    var agentProcess: pid_t { process.withLock { $0?.pid ?? 0 } }
 
     func killAgent() throws {
-        guard let agent = process.current else { return }
+        guard let agent = process.withLock({ $0 }) else { return }
         agent.send(signal: SIGKILL)
         _ = try agent.wait(timeout: .patience)
-        process.replace(nil)
+        process.withLock { $0 = nil }
     }
 
     /// Terminates the agent as a service manager would.
     func endAgent() throws {
-        guard let agent = process.current else { return }
+        guard let agent = process.withLock({ $0 }) else { return }
         agent.send(signal: SIGTERM)
         try #require(try agent.wait(timeout: .patience).status == 0)
-        process.replace(nil)
+        process.withLock { $0 = nil }
     }
 
     func restartAgent() throws {
-        process.replace(try AgentBus.startAgent(bus))
+        let next = try AgentBus.startAgent(bus)
+        process.withLock { $0 = next }
         try waitForAgent()
     }
 
@@ -125,14 +119,6 @@ final class AgentBus: Sendable {
     }
 
     func makeCenter() -> NotifyCenter { NotifyCenter(bus: .address(bus.address)) }
-}
-
-/// A value shared by threads.
-final class Locked<Value: Sendable>: Sendable {
-    private let recorder = Recorder<Value>()
-    init(_ value: Value) { recorder.append(value) }
-    var value: Value { recorder.elements[recorder.count - 1] }
-    func set(_ value: Value) { recorder.append(value) }
 }
 
 /// A peer that only makes calls.

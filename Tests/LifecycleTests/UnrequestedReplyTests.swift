@@ -23,7 +23,7 @@ import Testing
         let agent = try AgentBus(kind, policy: Self.policy)
         let control = try RawBusClient(address: agent.bus.address)
         let stranger = try RawBusClient(address: agent.bus.address)
-        let before = try uniqueNames(control)
+        let before = try control.uniqueNames()
         let changes = Counter()
         let center = NotifyCenter(bus: .address(agent.bus.address)) { _ in changes.add() }
         let heard = Counter()
@@ -31,7 +31,7 @@ import Testing
         let observer = try center.observingName()
         try center.post("com.example.x")
         try #require(heard.wait(for: 1))
-        let connections = try uniqueNames(control).subtracting(before)
+        let connections = try control.uniqueNames().subtracting(before)
         try #require(connections.count == 2)
         let owner = try owner(of: AgentInterface.name, control)
         try #require(try answersPass(from: stranger, on: agent.bus) || kind == .broker)
@@ -100,7 +100,7 @@ import Testing
     func `an observer that looks for its agent mistakes nobody else for it`(kind: BusKind) throws {
         let agent = try AgentBus(kind, policy: Self.policy)
         let stranger = try RawBusClient(address: agent.bus.address)
-        let before = try uniqueNames(stranger)
+        let before = try stranger.uniqueNames()
         let center = agent.makeCenter()
         let heard = Counter()
         // The observer waits for the agent, and gets the stranger's replies in the meantime.
@@ -112,8 +112,8 @@ import Testing
                 registered.append(observation)
             }
         }
-        try #require(waitUntil { (try? uniqueNames(stranger).subtracting(before).count) == 1 })
-        let observer = try #require(try uniqueNames(stranger).subtracting(before).first)
+        try #require(waitUntil { (try? stranger.uniqueNames().subtracting(before).count) == 1 })
+        let observer = try #require(try stranger.uniqueNames().subtracting(before).first)
         try answerEverything(askedBy: [observer], stranger)
         #expect(try command(observer, by: stranger) == "org.freedesktop.DBus.Error.AccessDenied")
         kill(agent.agentProcess, SIGCONT)
@@ -195,10 +195,4 @@ private func answer(_ serial: UInt32, of victim: String, by stranger: RawBusClie
     (error.destination, error.replySerial, error.flags) = (victim, serial, 1)
     error.errorName = "org.freedesktop.DBus.Error.ServiceUnknown"
     try stranger.send(error)
-}
-
-/// The unique names of all connections on the bus.
-private func uniqueNames(_ client: RawBusClient) throws -> Set<String> {
-    let reply = try client.callBus("ListNames")
-    return Set(try #require(reply.strings).filter { $0.utf8.first == UInt8(ascii: ":") })
 }

@@ -29,11 +29,6 @@ enum Manuals {
 /// The folder of Package.swift.
 let packageFolder = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 }
 
-/// Whether this program is in `PATH`; otherwise its tests are skipped.
-func isInstalled(_ program: String) -> Bool {
-    (try? run("sh", ["-c", "command -v \(program)"]).status) == 0
-}
-
 /// The folder of the commands under test.
 func commandFolder() throws -> String {
     String(try productPath("notify-wait").dropLast("/notify-wait".count))

@@ -77,8 +77,8 @@ final class MockLogind: Sendable {
     }
 
     /// The unique names on the bus.
-    func connectionNames() throws -> [String] {
-        try control.withLock { try $0.callBus("ListNames") }.strings?.filter { $0.hasPrefix(":") } ?? []
+    func connectionNames() throws -> Set<String> {
+        try control.withLock { try $0.uniqueNames() }
     }
 
     func addSession(_ id: String, user: UInt32) throws {

@@ -108,7 +108,7 @@ final class MockMachine: Sendable {
 
     /// The number of connections to the bus.
     func connections() throws -> Int {
-        try control.withLock { try $0.callBus("ListNames") }.strings?.filter { $0.hasPrefix(":") }.count ?? 0
+        try control.withLock { try $0.uniqueNames() }.count
     }
 
     func kill() throws { try say("kill") }

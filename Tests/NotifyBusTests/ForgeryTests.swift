@@ -12,12 +12,12 @@ import Testing
     func `a forged signal is ignored and counted, and nothing crashes`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let forger = try RawBusClient(address: bus.address)
-        let others = try uniqueNames(forger)
+        let others = try forger.uniqueNames()
         let center = bus.makeCenter()
         let heard = Recorder<NotifyName>()
         let observation = try center.addObserver(for: "com.example.real") { heard.append($0) }
         let other = try center.addObserver(for: "com.example.other") { heard.append($0) }
-        let observer = try uniqueNames(forger).subtracting(others)
+        let observer = try forger.uniqueNames().subtracting(others)
         try #require(observer.count == 1)
 
         var forgeries = 0
@@ -82,13 +82,13 @@ import Testing
     func `method calls and random signals to a center's connections change nothing`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let stranger = try RawBusClient(address: bus.address)
-        let others = try uniqueNames(stranger)
+        let others = try stranger.uniqueNames()
         let center = bus.makeCenter()
         let count = Counter()
         let observation = try center.addObserver(for: "com.example.real") { _ in count.add() }
         try center.post("com.example.real")
         #expect(count.wait(for: 1))
-        let connections = try uniqueNames(stranger).subtracting(others)
+        let connections = try stranger.uniqueNames().subtracting(others)
         try #require(connections.count == 2)
         for name in connections {
             for member in ["Ping", "Introspect", "Anything"] {
@@ -176,10 +176,4 @@ import Testing
         body.append("com.example.real")
         return body.bytes
     }
-}
-
-/// The unique names of all connections on the bus.
-func uniqueNames(_ client: RawBusClient) throws -> Set<String> {
-    let reply = try client.callBus("ListNames", signature: "", body: [])
-    return Set(try #require(reply.strings).filter { $0.utf8.first == UInt8(ascii: ":") })
 }

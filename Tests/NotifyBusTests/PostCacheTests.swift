@@ -54,11 +54,11 @@ import Testing
     func `an accepted post helps no forgery`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let forger = try RawBusClient(address: bus.address)
-        let others = try uniqueNames(forger)
+        let others = try forger.uniqueNames()
         let center = bus.makeCenter()
         let heard = Recorder<NotifyName>()
         let observation = try center.addObserver(for: "com.example.real") { heard.append($0) }
-        let observer = try #require(try uniqueNames(forger).subtracting(others).first)
+        let observer = try #require(try forger.uniqueNames().subtracting(others).first)
         func emit(
             path: String = "/org/notifybus",
             member: String = "Posted",

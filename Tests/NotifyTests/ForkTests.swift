@@ -33,8 +33,7 @@ struct ForkTests {
             return answer.uint32 == UInt32(program.pid)
         }
         func connections() throws -> Int {
-            try (looker.callBus("ListNames").strings ?? []).filter { try $0.hasPrefix(":") && belongsToProgram($0) }
-                .count
+            try looker.uniqueNames().filter(belongsToProgram).count
         }
         #expect(try connections() == 2)
         try program.writeInput("\n")

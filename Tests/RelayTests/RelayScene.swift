@@ -3,6 +3,7 @@
 import Glibc
 import NotifyBus
 import NotifyNames
+import Synchronization
 import TestSupport
 import Testing
 
@@ -13,7 +14,7 @@ let relayPermission = ["org.notifybus.Relay1"]
 final class RelayScene: Sendable {
     let bus: PrivateBus
     let poster: NotifyCenter
-    private let agent: Locked<RunningCommand>
+    private let agent: Mutex<RunningCommand>
     private let configuration: String
     private let opensRelay: Bool
 
@@ -21,7 +22,7 @@ final class RelayScene: Sendable {
         bus = try PrivateBus(kind)
         (self.configuration, self.opensRelay) = (configuration, opensRelay)
         poster = NotifyCenter(bus: .address(bus.address))
-        agent = Locked(try RelayScene.startAgent(bus, configuration))
+        agent = Mutex(try RelayScene.startAgent(bus, configuration))
         if opensRelay { try openRelay() }
     }
 
@@ -40,7 +41,7 @@ final class RelayScene: Sendable {
         return agent
     }
 
-    var agentProcess: pid_t { agent.value.pid }
+    var agentProcess: pid_t { agent.withLock { $0.pid } }
 
     /// Does what the bus does when a program calls the relay.
     func openRelay() throws {
@@ -54,10 +55,11 @@ final class RelayScene: Sendable {
 
     /// Kills the agent, and the relay with it, and starts others.
     func restartAgent() throws {
-        let old = agent.value
+        let old = agent.withLock { $0 }
         old.send(signal: SIGKILL)
         _ = try old.wait()
-        agent.set(try RelayScene.startAgent(bus, configuration))
+        let new = try RelayScene.startAgent(bus, configuration)
+        agent.withLock { $0 = new }
         try openRelay()
     }
 
@@ -97,12 +99,4 @@ final class RelayScene: Sendable {
         for name in names { try poster.post(NotifyName(name)) }
         try poster.synchronize()
     }
-}
-
-/// A value that threads share.
-final class Locked<Value: Sendable>: Sendable {
-    private let recorder = Recorder<Value>()
-    init(_ value: Value) { recorder.append(value) }
-    var value: Value { recorder.elements[recorder.count - 1] }
-    func set(_ value: Value) { recorder.append(value) }
 }

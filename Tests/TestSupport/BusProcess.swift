@@ -86,8 +86,8 @@ struct BusProcess: Sendable {
     /// Whether there is another client: dbus-broker's launcher is one, but comes a little later, when a test may already
     /// look who else has come.
     private static func isNotAlone(_ client: RawBusClient) -> Bool {
-        guard let names = try? client.callBus("ListNames").strings else { return true }
-        return names.count { $0.hasPrefix(":") } > 1
+        guard let names = try? client.uniqueNames() else { return true }
+        return names.count > 1
     }
 }
 

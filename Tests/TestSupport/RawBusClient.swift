@@ -151,6 +151,12 @@ public final class RawBusClient: Sendable {
         )
     }
 
+    /// The unique names of all connections on the bus.
+    public func uniqueNames() throws -> Set<String> {
+        guard let names = try callBus("ListNames").strings else { throw TestSupportError("The bus lists no names.") }
+        return Set(names.filter { $0.hasPrefix(":") })
+    }
+
     /// Adds a match rule to the bus.
     ///
     /// - Throws: ``TestSupportError`` if the bus refuses.
