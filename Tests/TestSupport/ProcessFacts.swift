@@ -4,21 +4,15 @@ public import Glibc
 
 // Facts from proc(5). A process that is gone has 0 of everything.
 
-/// The resident memory of a process's own, in bytes (`RssAnon`). How much of a program's file is resident is for the
+/// The resident memory of a process's own, in bytes (`RssAnon`). How many pages of its files are resident is for the
 /// kernel to say.
 public func residentBytes(of pid: pid_t) -> Int {
     statusNumber("RssAnon", inFile: "/proc/\(pid)/status") * 1024
 }
 
-/// The peak resident memory of a running process since exec, in bytes (`VmHWM`).
+/// The peak resident memory of a running process since exec, in bytes, with the pages of its files (`VmHWM`).
 public func peakResidentBytes(of pid: pid_t) -> Int {
     statusNumber("VmHWM", inFile: "/proc/\(pid)/status") * 1024
-}
-
-/// How many bytes of a process' own memory are resident, without pages of files, which come and go with the machine's
-/// memory.
-public func anonymousBytes(of pid: pid_t) -> Int {
-    statusNumber("RssAnon", inFile: "/proc/\(pid)/status") * 1024
 }
 
 /// The number of threads of a process.

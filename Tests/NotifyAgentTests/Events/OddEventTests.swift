@@ -126,7 +126,7 @@ import Testing
             let other = try scene.observe("com.example.other")
             for _ in 0..<20 { _ = try scene.state(of: "com.example.other") }
             defer { other.observation.cancel() }
-            return anonymousBytes(of: scene.process)
+            return residentBytes(of: scene.process)
         }
         // How much the allocator keeps depends on which thread came first, so the smallest of several counts.
         var (with, without): ([Int], [Int]) = ([], [])
