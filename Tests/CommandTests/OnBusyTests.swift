@@ -162,16 +162,20 @@ import Testing
     @Test(arguments: anyBusKind())
     func `restart starts once for the last of many notifications`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        // Only the line ends it.
-        let waiting = try start(on: bus, ["-n", "4", "--on-busy", "restart"], "trap '' TERM; \(Self.script)")
         let center = bus.makeCenter()
-        try center.post("a")
-        _ = try processID("a", of: waiting)
-        for name in ["b", "a", "c"] { try center.post(NotifyName(name)) }
-        // Names are printed as they arrive. Now all have arrived, and the first command is still running.
-        try waiting.waitForOutput(containing: "\nc\n")
-        try waiting.writeInput("1\n2\n3\n4\n")
-        let result = try waiting.wait()
+        let result = try inTime {
+            // Only the line ends it, or a signal after a while.
+            let waiting = try start(on: bus, ["-n", "4", "--on-busy", "restart"], "trap '' TERM; \(Self.script)")
+            try center.post("a")
+            _ = try processID("a", of: waiting)
+            for name in ["b", "a", "c"] { try center.post(NotifyName(name)) }
+            // Names are printed as they arrive. Now all have arrived, and the first command is still running.
+            try waiting.waitForOutput(containing: "\nc\n")
+            try waiting.writeInput("1\n2\n3\n4\n")
+            return try waiting.wait()
+        } unless: {
+            !$0.output.contains("end a\n")
+        }
         #expect(result.status == 0)
         let runs = withoutIDs(result.lines).filter { $0.count > 1 }
         #expect(runs == ["begin a", "end a", "begin c", "end c"])

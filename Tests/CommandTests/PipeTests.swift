@@ -81,7 +81,7 @@ import Testing
         let unread = try Pipe()
         try #require(fcntl(unread.writeEnd, 1031 /* F_SETPIPE_SZ */, 4096) >= 4096)
         let arguments = ["-t", "1s", "-n", "2000", "com.example.*"]
-        let stuck = try bus.startWaiting(arguments, output: .descriptor(unread.writeEnd))
+        let stuck = try inTime { try bus.startWaiting(arguments, output: .descriptor(unread.writeEnd)) }
         unread.closeWriteEnd()
         for name in expected { try center.post(NotifyName(name)) }
         #expect(try stuck.wait().status == 2)

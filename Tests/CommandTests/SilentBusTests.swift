@@ -55,7 +55,11 @@ import Testing
         #expect(end.status == 0 && end.errorOutput == "notify-post: posted 1 name\n")
 
         let hanging = try FakeAgent(on: bus, owning: AgentInterface.launcherName)
-        let result = try run(productPath("notify-post"), ["-t", "300ms"] + arguments, timeout: .patience)
+        let result = try inTime {
+            try run(productPath("notify-post"), ["-t", "300ms"] + arguments, timeout: .patience)
+        } unless: {
+            $0.status == 2
+        }
         #expect(result.status == 0)
         #expect(
             result.errorOutput == """
