@@ -19,37 +19,49 @@ struct EndingTests {
             let heard = heard
             observation = try center.addObserver(for: .prefix("com.example.end.")) { heard.append($0.string) }
         }
+    }
 
-        /// The number of different names that arrived, once all have or nothing more can arrive.
-        func count() throws -> Int {
-            _ = heard.wait(forCount: 1_000, timeout: .patience)
-            return Set(heard.elements).count
+    /// The names that arrive of a program which posts 1,000 before it exits.
+    ///
+    /// A bus that is too busy to take them within a second gets another chance.
+    private func names(on kind: BusKind, ofProgram run: (PrivateBus) throws -> Void) throws -> [String] {
+        var names: [String] = []
+        _ = try waitUntil {
+            let bus = try PrivateBus(kind)
+            let listener = try Listener(bus)
+            let start = ContinuousClock.now
+            try run(bus)
+            let mayBeLate = ContinuousClock.now - start >= .seconds(1)
+            let areAll = listener.heard.wait(forCount: 1_000, timeout: mayBeLate ? .seconds(10) : .patience)
+            names = listener.heard.elements
+            return areAll || !mayBeLate
         }
+        return names
     }
 
     @Test(arguments: anyBusKind(), ["return", "handler", "fork"])
     func `every name that a C program posted before it exits is heard`(kind: BusKind, way: String) throws {
         let library = try CLibrary.shared.get()
-        let bus = try PrivateBus(kind)
-        let listener = try Listener(bus)
-        let result = try library.start("ends-at-once.c", [way], on: bus).wait(timeout: .patience)
-        #expect(result.status == 0)
-        #expect(try listener.count() == 1_000)
+        let names = try names(on: kind) { bus in
+            let result = try library.start("ends-at-once.c", [way], on: bus).wait(timeout: .patience)
+            #expect(result.status == 0)
+        }
+        #expect(Set(names).count == 1_000)
         // None twice, because the child didn't touch its parent's queue.
-        #expect(listener.heard.count == 1_000)
+        #expect(names.count == 1_000)
     }
 
     @Test(arguments: anyBusKind(), ["end-notify", "end-center", "end-core-foundation"])
     func `every name that a Swift program posted before it exits is heard`(kind: BusKind, way: String) throws {
-        let bus = try PrivateBus(kind)
-        let listener = try Listener(bus)
-        let result = try run(
-            productPath(SwiftProgramTests.builds[0]),
-            [way],
-            environment: ["NOTIFYBUS_ADDRESS": bus.address, "DBUS_SESSION_BUS_ADDRESS": bus.address]
-        )
-        #expect(result.status == 0 && result.errorOutput.isEmpty)
-        #expect(try listener.count() == 1_000)
+        let names = try names(on: kind) { bus in
+            let result = try run(
+                productPath(SwiftProgramTests.builds[0]),
+                [way],
+                environment: ["NOTIFYBUS_ADDRESS": bus.address, "DBUS_SESSION_BUS_ADDRESS": bus.address]
+            )
+            #expect(result.status == 0 && result.errorOutput.isEmpty)
+        }
+        #expect(Set(names).count == 1_000)
     }
 
     @Test(arguments: anyBusKind())
