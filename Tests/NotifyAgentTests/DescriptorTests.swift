@@ -61,7 +61,7 @@ import Testing
             #expect(try person.answer(to: serial).kind == .reply)
         }
         for program in [programs[0], programs[29]] {
-            #expect(try person.setState("pid:\(program.pid)", "suspended").kind == .reply)
+            #expect(try person.keepSettingState("pid:\(program.pid)", "suspended").kind == .reply)
         }
         // notices when a program exits,
         observers.removeLast(30)

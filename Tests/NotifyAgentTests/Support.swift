@@ -59,6 +59,18 @@ extension RawBusClient {
         try callAgent("SetState", signature: "ssb", body: RawBusClient.setStateBody(target, state, freeze: freeze))
     }
 
+    /// Sets a state, and returns what the agent says in the end. On a busy machine that may take longer than the agent
+    /// waits; asking again continues the wait.
+    func keepSettingState(_ target: String, _ state: String) throws -> RawMessage {
+        var answer = try setState(target, state)
+        _ = try waitUntil {
+            guard answer.errorName == "org.notifybus.Error.TimedOut" else { return true }
+            answer = try setState(target, state)
+            return false
+        }
+        return answer
+    }
+
     static func setStateBody(_ target: String, _ state: String, freeze: Bool = false) -> [UInt8] {
         var body = RawBody()
         body.append(target)

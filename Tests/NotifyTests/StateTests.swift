@@ -34,17 +34,17 @@ struct StateTests {
         var theirs: Int32 = 0
         try other.register("com.example.a", .none, token: &theirs)
         let ours = try room.register("com.example.a")
-        #expect(try other.state(of: theirs) == 0)
+        #expect(try inTime { try other.state(of: theirs) } == 0)
         _ = other.check(theirs)
-        try room.engine.setState(.max, of: ours)
-        #expect(try other.state(of: theirs) == .max)
-        try other.setState(42, of: theirs)
-        #expect(try room.engine.state(of: ours) == 42)
+        try inTime { try room.engine.setState(.max, of: ours) }
+        #expect(try inTime { try other.state(of: theirs) } == .max)
+        try inTime { try other.setState(42, of: theirs) }
+        #expect(try inTime { try room.engine.state(of: ours) } == 42)
         try room.settle()
         try room.other.barrier(timeout: .patience)
         #expect(other.check(theirs) == false)
         let neighbour = try room.register("com.example.b")
-        #expect(try room.engine.state(of: neighbour) == 0)
+        #expect(try inTime { try room.engine.state(of: neighbour) } == 0)
     }
 
     @Test(arguments: busKinds)
@@ -56,21 +56,21 @@ struct StateTests {
         var theirs: Int32 = 0
         try other.register("com.example.a", .none, token: &theirs)
         let ours = try room.register("com.example.a")
-        try room.engine.setState(1, of: ours)
+        try inTime { try room.engine.setState(1, of: ours) }
         try room.engine.cancel(ours)
-        #expect(try other.state(of: theirs) == 1)
+        #expect(try inTime { try other.state(of: theirs) } == 1)
         try other.cancel(theirs)
         // A name that this process has not set is released after a second.
         #expect(waitUntil { other.isAtRest })
         try room.other.barrier(timeout: .patience)
         var token = try room.register("com.example.a")
-        #expect(try room.engine.state(of: token) == 0)
+        #expect(try inTime { try room.engine.state(of: token) } == 0)
         // One that this process has set is released at once.
         token = try room.register("com.example.c")
-        try room.engine.setState(3, of: token)
+        try inTime { try room.engine.setState(3, of: token) }
         try room.engine.cancel(token)
         token = try room.register("com.example.c")
-        #expect(try room.engine.state(of: token) == 0)
+        #expect(try inTime { try room.engine.state(of: token) } == 0)
     }
 
     @Test(arguments: busKinds)
@@ -81,8 +81,8 @@ struct StateTests {
         var theirs: Int32 = 0
         try other.register("com.example.a", .none, token: &theirs)
         let ours = try room.register("com.example.a")
-        try room.engine.setState(1, of: ours)
-        try other.setState(2, of: theirs)
+        try inTime { try room.engine.setState(1, of: ours) }
+        try inTime { try other.setState(2, of: theirs) }
         try kill(first)
         // The bus must first report that there is no agent; no call waits forever.
         #expect(waitUntil { status { _ = try room.engine.state(of: ours) } == .serverNotFound })
@@ -91,14 +91,14 @@ struct StateTests {
         // Both report what they had set; the newer one counts, in whatever order.
         try room.other.barrier(timeout: .patience)
         #expect(waitUntil { (try? other.state(of: theirs)) == 2 })
-        #expect(try room.engine.state(of: ours) == 2)
+        #expect(try inTime { try room.engine.state(of: ours) } == 2)
         // And in the other order.
-        try room.engine.setState(3, of: ours)
+        try inTime { try room.engine.setState(3, of: ours) }
         try kill(second)
         let third = try startAgent(room)
         defer { third.send(signal: SIGKILL) }
         #expect(waitUntil { (try? other.state(of: theirs)) == 3 })
-        #expect(try room.engine.state(of: ours) == 3)
+        #expect(try inTime { try room.engine.state(of: ours) } == 3)
     }
 
     @Test(arguments: busKinds)
@@ -133,7 +133,7 @@ struct StateTests {
         #expect(try call("GetNameState", "s", "com.example.nobody").kind == .reply)
         let token = try room.register("com.example.a")
         #expect(try call("SetNameState", "st", "com.example.a").kind == .reply)
-        #expect(try room.engine.state(of: token) == 0)
+        #expect(try inTime { try room.engine.state(of: token) } == 0)
     }
 
     @Test func `without an agent the status says so`() throws {

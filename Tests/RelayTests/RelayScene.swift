@@ -77,14 +77,19 @@ final class RelayScene: Sendable {
         return observer
     }
 
-    /// Runs `notify-lifecycle`, and returns what it prints.
+    /// Runs `notify-lifecycle`, and returns what it prints. On a busy machine a change may take longer than it waits;
+    /// running it again continues the wait.
     @discardableResult
     func lifecycle(_ arguments: String...) throws -> String {
-        let result = try run(
-            productPath("notify-lifecycle"),
-            ["--address", bus.address] + arguments,
-            timeout: .patience
-        )
+        func ask() throws -> CommandResult {
+            try run(productPath("notify-lifecycle"), ["--address", bus.address] + arguments, timeout: .patience)
+        }
+        var result = try ask()
+        _ = try waitUntil {
+            guard result.status == 2 else { return true }
+            result = try ask()
+            return false
+        }
         try #require(result.status == 0, "\(result.errorOutput)")
         return result.output
     }
