@@ -129,8 +129,9 @@ struct CProgramTests {
     func `a tool like notifyutil compiles with a Mach stub, and each of its options works`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let tool = try library.compileWithBlocks("key-tool.c", library.machStub)
-        let agent = try start(productPath("notify-agent"), ["--address", bus.address, "-q"], output: .null)
+        let agent = try start(productPath("notify-agent"), ["--address", bus.address], output: .null)
         defer { agent.send(signal: SIGKILL) }
+        try agent.waitForErrorOutput(containing: "ready")
         let environment = library.environment(bus)
         let names = ["a", "b", "c", "d", "e"].map { "com.example." + $0 }
         let kinds = zip(["-c", "-f", "-S", "-d", "-f"], names).flatMap { [$0, $1] }

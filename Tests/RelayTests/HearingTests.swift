@@ -155,10 +155,10 @@ struct HearingTests {
         let request = try scene.requestRelay()
         #expect(request.status == 1 && request.errorOutput.contains("'relay = none'"))
         let sandbox = try scene.makeSandbox()
-        let observer = try scene.startWaiting("com.example.a", "-t", "0", in: sandbox)
-        let result = try observer.wait()
-        #expect(result.status == 2)
-        #expect(result.errorOutput.contains("because org.notifybus.Relay1 is not served:"))
+        let observer = try scene.startWaiting("com.example.a", in: sandbox)
+        try observer.waitForErrorOutput(containing: "because org.notifybus.Relay1 is not served:")
+        observer.send(signal: SIGTERM)
+        #expect(try observer.wait().status == 143)
         withExtendedLifetime(sandbox) {}
     }
 }
