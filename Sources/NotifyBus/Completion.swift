@@ -14,12 +14,6 @@ final class Completion<Value: Sendable>: Sendable {
 
     private let state = Mutex(State.pending)
 
-    var isComplete: Bool {
-        state.withLock { state in
-            if case .complete = state { true } else { false }
-        }
-    }
-
     /// Only the first call has an effect.
     func complete(_ result: Result<Value, NotifyBusError>) {
         let continuation: UnsafeContinuation<Outcome, Never>? = state.withLock { state in

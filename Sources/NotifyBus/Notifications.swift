@@ -68,7 +68,8 @@ extension NotifyCenter {
             Iterator(feed: feed)
         }
 
-        /// Ends the sequence: once this has returned, the iterator produces no notification.
+        /// Ends the sequence: whoever asks the iterator after this has returned gets no notification. A task that was
+        /// already waiting for one may still get it.
         public func cancel() {
             feed.cancel()
         }

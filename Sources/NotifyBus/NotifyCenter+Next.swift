@@ -66,7 +66,8 @@ extension NotifyCenter {
                 if case .failure(let error) = result { notification.complete(.failure(error)) }
             }
         )
-        let timer = timeout.map { timeout in
+        // A longer time than the clock can add is no limit.
+        let timer = MonotonicTime.after(timeout).flatMap { _ in timeout }.map { timeout in
             Task {
                 guard (try? await Task.sleep(for: timeout)) != nil else { return }
                 live.complete(.failure(.notInTime("The bus did not confirm the registration in time.")))

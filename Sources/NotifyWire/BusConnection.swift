@@ -53,7 +53,7 @@ package final class BusConnection {
         self.entry = entry
         keepFromChild(nb_entry_fd(entry))
         // Waits, like whatever is sent after it, until the bus has accepted the connection.
-        _ = callBus("Hello")
+        send(.busCall("Hello"))
     }
 
     deinit {
@@ -156,13 +156,6 @@ package final class BusConnection {
     }
 
     // MARK: - Writing
-
-    /// Calls a method of the bus, without waiting for the reply.
-    ///
-    /// - Returns: the serial of the reply; 0 if it can't be sent.
-    package func callBus(_ member: String, _ argument: String? = nil) -> UInt32 {
-        send(.busCall(member, argument.map { [.string($0)] } ?? []))
-    }
 
     /// Writes a message whose serial is `nextSerial`, as far as the socket accepts it now, and queues the rest.
     ///

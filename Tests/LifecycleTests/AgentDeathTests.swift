@@ -88,4 +88,53 @@ import Testing
         }
         observation.cancel()
     }
+
+    @Test(arguments: busKinds)
+    func `nobody waits for the agent after the center is closed`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        kill(agent.agentProcess, SIGSTOP)
+        defer { kill(agent.agentProcess, SIGCONT) }
+        for round in 0..<20 {
+            let center = agent.makeCenter()
+            let outcomes = Recorder<NotifyBusError.Code?>()
+            func ask(_ question: @escaping @Sendable () async throws(NotifyBusError) -> Void) {
+                Task {
+                    do throws(NotifyBusError) {
+                        try await question()
+                        outcomes.append(nil)
+                    } catch {
+                        outcomes.append(error.code)
+                    }
+                }
+            }
+            ask { () async throws(NotifyBusError) in try await center.lifecycle.report(.background) }
+            ask { () async throws(NotifyBusError) in try await center.lifecycle.setFollowsDesktop(true) }
+            // At any moment of that.
+            usleep(UInt32(round * 200))
+            center.close()
+            try #require(outcomes.wait(forCount: 2, timeout: .patience))
+            #expect(outcomes.elements == [.closed, .closed])
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `the return of the bus is reported also if an observer is cancelled meanwhile`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let changes = Recorder<NotifyCenter.ConnectionChange>()
+        let center = NotifyCenter(bus: .address(agent.bus.address)) { changes.append($0) }
+        let first = try center.addObserver(for: "com.example.a") { _ in }
+        let second = try center.addObserver(for: "com.example.b") { _ in }
+        // The observers wait for it.
+        kill(agent.agentProcess, SIGSTOP)
+        defer { kill(agent.agentProcess, SIGCONT) }
+        center.perform { link in shutdown(link.descriptor, Int32(SHUT_RDWR)) }
+        try #require(changes.wait(forCount: 1))
+        try #require(waitUntil { (try? center.barrier(timeout: .seconds(5))) != nil })
+        second.cancel()
+        try center.barrier(timeout: .patience)
+        kill(agent.agentProcess, SIGCONT)
+        try #require(changes.wait(forCount: 2))
+        #expect(changes.elements.last == .reconnected && center.statistics.reconnects == 1)
+        first.cancel()
+    }
 }

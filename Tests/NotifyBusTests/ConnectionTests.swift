@@ -168,13 +168,13 @@ import Testing
 
     @discardableResult
     private func ask(_ member: String, _ argument: String?, _ connection: BusConnection) throws -> String? {
-        let serial = connection.callBus(member, argument)
+        let serial = connection.send(.busCall(member, argument.map { [.string($0)] } ?? []))
         return try answer(to: serial, connection)
     }
 
     private func uniqueName(_ connection: BusConnection) throws -> String {
         // The answer's destination is its name, whatever the answer is.
-        let serial = connection.callBus("GetId")
+        let serial = connection.send(.busCall("GetId"))
         while true {
             let message = try nextMessage(connection)
             if message.kind == .reply, message.replySerial == serial {

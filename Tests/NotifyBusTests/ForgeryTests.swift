@@ -6,6 +6,29 @@ import TestSupport
 import Testing
 
 @Suite struct ForgeryTests {
+    @Test(arguments: busKinds)
+    func `a name that stays inside its process is not heard from another one`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let heard = Recorder<NotifyName>()
+        let observation = try center.addObserver(for: .prefix("")) { heard.append($0) }
+        let forger = try RawBusClient(address: bus.address)
+        try forger.emitSignal(
+            path: "/org/notifybus",
+            interface: "org.notifybus.n.self.forged",
+            member: "Posted",
+            signature: "s",
+            body: RawBusClient.stringBody("self.forged")
+        )
+        try forger.callBus("GetId")
+        try bus.makeCenter().post("com.example.end")
+        // Other tests in this process may post names of their own.
+        try #require(heard.wait { $0.contains("com.example.end") })
+        #expect(!heard.elements.contains("self.forged"))
+        #expect(center.statistics.ignored == 1)
+        observation.cancel()
+    }
+
     private static let interface = "org.notifybus.n.com.example.real"
 
     @Test(arguments: busKinds)

@@ -77,6 +77,22 @@ import Testing
     }
 
     @Test(arguments: [BusKind.daemon])
+    func `a name that was refused can be registered again, also while its first observer stays`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind, rules: 0)
+        let center = bus.makeCenter()
+        let outcomes = Recorder<NotifyBusError.Code?>()
+        @Sendable func record(_ result: Result<Void, NotifyBusError>) {
+            if case .failure(let error) = result { outcomes.append(error.code) } else { outcomes.append(nil) }
+        }
+        let first = try center.startObserving("com.example.x", waitsForBus: false, using: { _ in }, whenLive: record)
+        try #require(outcomes.wait(forCount: 1))
+        let second = try center.startObserving("com.example.x", waitsForBus: false, using: { _ in }, whenLive: record)
+        try #require(outcomes.wait(forCount: 2))
+        #expect(outcomes.elements == [.limitExceeded, .limitExceeded])
+        for observation in [first, second] { observation.cancel() }
+    }
+
+    @Test(arguments: [BusKind.daemon])
     func `a bus that allows no rule at all is an error with a sentence`(kind: BusKind) throws {
         let bus = try PrivateBus(kind, rules: 0)
         let error = try #require(throws: NotifyBusError.self) {

@@ -74,6 +74,16 @@ import Testing
         #expect(ran.value == 1)
     }
 
+    @Test(arguments: anyBusKind())
+    func `a time longer than any clock knows is no limit`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let name = try await center.next(of: "com.example.x", timeout: .seconds(Int64.max)) {
+            try await center.post("com.example.x")
+        }
+        #expect(name == "com.example.x")
+    }
+
     @Test(arguments: busKinds)
     func `it ends with the error of the action, of the center, or of a bus that is not there`(kind: BusKind)
         async throws

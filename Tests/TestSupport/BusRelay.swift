@@ -115,15 +115,20 @@ public final class HangingBus: Sendable {
 
     private let folder: String?
     private let listener: Int32
+    private let client: Int32
 
     /// Listens at a new address, or instead of a bus, which keeps the clients that it has.
-    public init(inPlaceOf bus: PrivateBus? = nil) throws {
+    ///
+    /// - Parameter isFull: whether so many clients wait to be accepted that no other one can connect.
+    public init(inPlaceOf bus: PrivateBus? = nil, isFull: Bool = false) throws {
         folder = try bus == nil ? makeFolder() : nil
         address = bus?.address ?? BusAddress.unix(path: "\(folder ?? "")/bus")
         let path = try BusAddress.path(of: address)
         unlink(path)
         // The kernel completes the connections; nobody accepts them.
-        listener = try listen(at: path, backlog: 128)
+        // One more client than that connects at once.
+        listener = try listen(at: path, backlog: isFull ? 0 : 128)
+        client = isFull ? try connect(toSocketAt: path) : -1
     }
 
     /// Waits until somebody has connected.
@@ -147,6 +152,7 @@ public final class HangingBus: Sendable {
 
     deinit {
         close(listener)
+        if client >= 0 { close(client) }
         if let folder { removeFolder(folder) }
     }
 }

@@ -19,7 +19,8 @@ extension BusMessage {
     ///
     /// Nothing of that is stored for a name: it would take as much memory as everything else about it.
     func isPost(of name: NotifyName) -> Bool {
-        guard let path, let interface else { return false }
+        // A name that stays in its process can only come from a stranger who means another one.
+        guard let path, let interface, !name.staysInProcess else { return false }
         return WireFormat.isInterface(interface, of: name) && strcmp(path, WireFormat.path(for: name)) == 0
     }
 }

@@ -38,8 +38,14 @@ extension NotifyCenter {
         }
         if try engine.outbox.post(name) {
             ExitFlush.cover(engine.outbox)
-            try engine.start()
-            engine.wake()
+            do throws(NotifyBusError) {
+                try engine.start()
+                engine.wake()
+            } catch {
+                if error.code == .closed { throw error }
+                // It is queued, and will be written once there is a thread again.
+                engine.outbox.noteLackOfLeader()
+            }
         }
         engine.localEcho.note(name)
     }
@@ -66,9 +72,12 @@ extension NotifyCenter {
     /// To have every single post delivered, flush at least once in 4,096 posts: then none is coalesced.
     ///
     /// - Parameter timeout: how long to wait; nil means without limit.
-    /// - Throws: ``NotifyBusError`` with the code `timedOut`, `disconnected` if the bus is away, or `closed`.
+    /// - Throws: ``NotifyBusError`` with the code `timedOut`, `disconnected` if the bus is away, `failed` if the system
+    ///   has no thread or descriptor left, or `closed`.
     public func flush(timeout: Duration? = nil) throws(NotifyBusError) {
         if engine.outbox.isWritten { return }
+        try engine.start()
+        engine.wake()
         engine.prepareToWait()
         let barrier = Barrier()
         engine.outbox.flush(barrier)
@@ -77,6 +86,13 @@ extension NotifyCenter {
 
     /// The same without waiting.
     package func flush(then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void) {
+        if engine.outbox.isWritten { return completion(.success(())) }
+        do throws(NotifyBusError) {
+            try engine.start()
+        } catch {
+            return completion(.failure(error))
+        }
+        engine.wake()
         engine.outbox.flush(Barrier(completion))
     }
 

@@ -145,7 +145,10 @@ public final class NotifyCenter: Sendable {
     }
 
     /// Runs a closure with the observing connection, on the thread that reads.
-    package func perform(_ body: @escaping @Sendable (BusLink) -> Void) {
+    ///
+    /// - Returns: false if the center is closed, and it does not run.
+    @discardableResult
+    package func perform(_ body: @escaping @Sendable (BusLink) -> Void) -> Bool {
         engine.command(.perform(body))
     }
 }

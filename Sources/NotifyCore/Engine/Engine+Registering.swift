@@ -93,7 +93,7 @@ extension Engine {
                 if !ProcessHub.containsAll(ofPrefix: prefix) { busKeys.append(key) }
             }
         }
-        observers.withLock { $0.add(observer) }
+        guard observers.withLock({ $0.add(observer) }) else { throw .closed }
         var subscription = Subscription(observer: observer)
         do throws(NotifyBusError) {
             subscription.busTopics = try registry.add(observer, to: busKeys, waitsForBus: waitsForBus)
@@ -119,7 +119,7 @@ extension Engine {
 
     /// Cancels every observer, and stops the threads.
     func close() {
-        for observer in allObservers { observer.cancel() }
+        for observer in observers.withLock({ $0.close() }) { observer.cancel() }
         stop()
     }
 
@@ -127,23 +127,15 @@ extension Engine {
     ///
     /// - Parameter completion: called once no callback is running.
     func close(then completion: @escaping @Sendable () -> Void) {
-        let all = allObservers
+        let all = observers.withLock { $0.close() }
         for observer in all { observer.cancel(waits: false) }
         stop(waits: false)
         Observer.whenIdle(all[...], completion)
     }
 
-    private var allObservers: [Observer] {
-        observers.withLock { registered in
-            var all: [Observer] = []
-            registered.forEach { all.append($0) }
-            return all
-        }
-    }
-
     func barrier(until deadline: MonotonicTime?) throws(NotifyBusError) {
         let barrier = Barrier()
-        command(.barrier(barrier))
+        guard command(.barrier(barrier)) else { throw .closed }
         try barrier.wait(until: deadline)
     }
 }

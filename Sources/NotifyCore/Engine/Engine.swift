@@ -17,18 +17,27 @@ final class Engine: Sendable {
 
     struct Registered {
         private var all = ObjectTable<Observer>()
+        private var isClosed = false
 
-        mutating func add(_ observer: Observer) {
-            all.set(observer, for: Registered.address(of: observer))
+        /// - Returns: false if the center accepts no more.
+        mutating func add(_ observer: Observer) -> Bool {
+            if !isClosed { all.set(observer, for: Registered.address(of: observer)) }
+            return !isClosed
+        }
+
+        /// Accepts no more.
+        ///
+        /// - Returns: those that there are.
+        mutating func close() -> [Observer] {
+            isClosed = true
+            var observers: [Observer] = []
+            all.forEach { observers.append($0) }
+            return observers
         }
 
         /// - Returns: whether it was present.
         mutating func remove(_ observer: Observer) -> Bool {
             all.remove(Registered.address(of: observer)) != nil
-        }
-
-        func forEach(_ body: (Observer) -> Void) {
-            all.forEach(body)
         }
 
         private static func address(of observer: Observer) -> UInt64 {

@@ -241,7 +241,7 @@ extension Engine {
             }
             lastBatch = batch
         }
-        if leads { observing.close() }
+        if leads { observing.close(leaving: registry.endCommands()) }
     }
 
     private struct Events {
@@ -339,9 +339,13 @@ package struct PollRequest {
 
 extension Engine {
     /// Schedules work for the leader.
-    func command(_ command: Registry.Command) {
-        registry.state.withLock { $0.commands.append(command) }
-        wake()
+    ///
+    /// - Returns: whether it will be carried out; not once the center is closed.
+    @discardableResult
+    func command(_ command: Registry.Command) -> Bool {
+        let isAccepted = registry.append(command)
+        if isAccepted { wake() }
+        return isAccepted
     }
 
     /// Queues a name for an observer whose callback runs on the center's thread. May be called by any thread.

@@ -10,25 +10,6 @@ final class RelayStanding: Sendable {
     }
 }
 
-/// Posts that the relay has passed on.
-struct RelayedPosts {
-    private var posts: [(name: NotifyName, sender: String)] = []
-    private var next = 0
-
-    var isEmpty: Bool { next == posts.count }
-
-    mutating func append(_ name: NotifyName, from sender: String) { posts.append((name, sender)) }
-
-    mutating func takeNext() -> (name: NotifyName, sender: String)? {
-        guard next < posts.count else { return nil }
-        defer {
-            next += 1
-            if isEmpty { self = RelayedPosts() }
-        }
-        return posts[next]
-    }
-}
-
 // A sandboxed program, which hears others through the relay and has no match rules on the bus.
 extension BusLink {
     /// The relay hears these; from now on nothing comes but by the relay.
@@ -68,14 +49,14 @@ extension BusLink {
     func receive(_ message: ObserverInterface.DeliverPosts) {
         guard lifecycle.gate != .closed else { return counters.dropped.increment(by: message.names.count) }
         for (text, sender) in zip(message.names, message.senders) {
-            if let name = try? NotifyName(text) { relayed.append(name, from: sender) }
+            if let name = try? NotifyName(text) { relayed.append((name, sender)) }
         }
     }
 
     /// The next post that the relay has passed on.
     func nextRelayed() -> Arrival? {
         guard lifecycle.isOpen else { return nil }
-        while let (name, sender) = relayed.takeNext() {
+        while let (name, sender) = relayed.popFirst() {
             let audience = registry.state.withLock { $0.topics.audience(of: name) }
             if audience.isEmpty { continue }
             let arrival = Arrival(name: name, audience: audience)

@@ -68,6 +68,12 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         loss = nil
     }
 
+    func linkIsClosed() {
+        let waiting = requests.values
+        requests = [:]
+        for request in waiting { request.fail(.closed) }
+    }
+
     func deadlineHasPassed() {
         deadline = nil
         if link.lifecycle.agent == nil {
@@ -197,8 +203,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         requests[lastRequest] = Request(
             ask: { [self] agent in
                 link.call(question, to: agent, of: service) { [self] answer in
-                    let noAgent = noAgent
-                    completion(answer.mapError { $0.saysGone ? .unreachable(noAgent) : .refused($0) }, agent)
+                    let reason = answer.isOfLostConnection ? link.lossError ?? .disconnected : noAgent
+                    completion(answer.mapError { $0.saysGone ? .unreachable(reason) : .refused($0) }, agent)
                 }
             },
             fail: { completion(.failure(.unreachable($0)), "") }

@@ -48,7 +48,7 @@ extension NotifyCenter {
             guard let peer = center.peer, !center.engine.isStopped else { throw .closed }
             peer.states.followsDesktop = follows
             try center.open()
-            center.perform { _ in
+            let isAccepted = center.perform { _ in
                 peer.followDesktop(follows)
                 // It answers this after it has noted that.
                 peer.ask(AgentInterface.GetNameState("org.notifybus.follows")) { answer in
@@ -56,6 +56,7 @@ extension NotifyCenter {
                     completion(.success(()))
                 }
             }
+            if !isAccepted { throw .closed }
         }
 
         /// Reports changes from now on to a callback. Connects to the bus if nothing else has.
@@ -68,7 +69,12 @@ extension NotifyCenter {
         ) throws(NotifyBusError) -> (states: LifecycleStates, number: Int) {
             guard let peer = center.peer else { throw .closed }
             let number = peer.states.add(follower, beginningWithPresent: beginningWithPresent)
-            try center.open()
+            do throws(NotifyBusError) {
+                try center.open()
+            } catch {
+                peer.states.remove(number)
+                throw error
+            }
             return (peer.states, number)
         }
 
@@ -94,7 +100,7 @@ extension NotifyCenter {
         ) throws(NotifyBusError) {
             guard let peer = center.peer else { throw .closed }
             try center.open()
-            center.perform { _ in peer.report(state.value, then: completion) }
+            guard center.perform({ _ in peer.report(state.value, then: completion) }) else { throw .closed }
         }
     }
 }
@@ -105,11 +111,12 @@ extension NotifyCenter {
         let timeout = Duration.seconds(10)
         try barrier(timeout: timeout)
         let answer = Monitor<String?>(nil)
-        perform { link in
+        let isAccepted = perform { link in
             let name = link.uniqueName
             answer.withLock { $0 = name }
             answer.wakeAll()
         }
+        if !isAccepted { throw .closed }
         guard let name: String = answer.wait(until: .after(timeout), { $0 }) else { throw .timedOut("answer") }
         return name
     }

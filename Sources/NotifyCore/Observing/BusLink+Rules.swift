@@ -32,6 +32,7 @@ extension BusLink {
 
     func removeRules(of topic: Topic) {
         guard lifecycle.hasRules, topic.generation == generation else { return }
+        topic.generation = 0
         reach.remove(rules: topic.ruleCount)
         if reach.mode != .wide { withdraw(topic.rules) }
         if reach.shouldNarrow { narrow() }
@@ -40,13 +41,13 @@ extension BusLink {
     func ruleAnswered(for topic: Topic, _ outcome: BusMessage.RuleOutcome) {
         if reach.mode == .narrowing { return narrowRuleAnswered(outcome) }
         switch outcome {
-        case .accepted:
-            topic.unanswered -= 1
-            if topic.unanswered == 0 { activate([topic]) }
+        case .accepted: break
         case .limitReached:
             // The topic waits for the wide rules.
             if reach.mode == .narrow { widen() }
+            return
         case .refused(let error):
+            topic.wasRefused = true
             registry.settle { _ in
                 topic.state = .failed(error)
                 if topic.isOwed { unrestored -= 1 }
@@ -54,6 +55,13 @@ extension BusLink {
             }
             noteRestored()
         }
+        topic.unanswered -= 1
+        guard topic.unanswered == 0 else { return }
+        guard topic.wasRefused else { return activate([topic]) }
+        // Whoever registers it again begins anew, and may have done so meanwhile.
+        topic.wasRefused = false
+        removeRules(of: topic)
+        if case .adding = topic.state { sendRules(of: topic) }
     }
 
     func activate(_ topics: [Topic]) {
@@ -92,10 +100,11 @@ extension BusLink {
         let topics = registry.allTopics
         if case .refused = change {
             withdraw(MatchRule.everything)
+            let failed = topics.filter { if case .adding = $0.state { true } else { false } }
+            // First, so that whoever registers one again begins anew.
+            for topic in failed { removeRules(of: topic) }
             registry.settle { _ in
-                for topic in topics {
-                    if case .adding = topic.state { topic.state = .failed(.limitExceeded) }
-                }
+                for topic in failed { topic.state = .failed(.limitExceeded) }
             }
         } else {
             // Those that are no longer in the table count as registered again.
@@ -166,7 +175,11 @@ extension BusLink {
     func putAllRules() {
         generation += 1
         heldTopics = []
-        for topic in registry.allTopics { sendRules(of: topic) }
+        let topics = registry.allTopics
+        // Those that are no longer in the table count as registered again.
+        unrestored = topics.count { $0.isOwed }
+        noteRestored()
+        for topic in topics { sendRules(of: topic) }
     }
 }
 

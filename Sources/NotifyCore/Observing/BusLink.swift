@@ -72,7 +72,8 @@ package final class BusLink {
     let posts = PostCache()
     /// Whether others are heard by a relay, and not by rules on the bus.
     var hearsByRelay = false
-    var relayed = RelayedPosts() { didSet { noteDisturbance() } }
+    /// Posts that the relay has passed on.
+    var relayed = Fifo<(name: NotifyName, sender: String)>() { didSet { noteDisturbance() } }
     /// Whether posts may pass, and who decides on that.
     var lifecycle = ObserverLifecycle() { didSet { noteDisturbance() } }
     /// Whether the gate is open, and nothing is pending that precedes what is read.
@@ -399,6 +400,24 @@ package final class BusLink {
     func close() {
         forgetConnection(.closed)
         retry.reset()
+    }
+
+    /// Closes the connection for good. Nobody who has asked for something keeps waiting for it.
+    ///
+    /// - Parameter commands: what has yet to be carried out.
+    func close(leaving commands: [Registry.Command]) {
+        lossError = .closed
+        let unanswered = questions.purposes
+        close()
+        for case .call(let completion) in unanswered { completion(.failure(.lost)) }
+        peer?.linkIsClosed()
+        for command in commands {
+            switch command {
+            case .barrier(let barrier): barrier.complete(.failure(.closed))
+            case .perform(let body): body(self)
+            case .add, .remove, .open: break
+            }
+        }
     }
 
     /// Schedules a call after the callbacks of observers. Without a center there are none.

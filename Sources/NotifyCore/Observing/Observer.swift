@@ -152,9 +152,14 @@ struct CancellationGuard: ~Copyable, Sendable {
         /// - Returns: the completions of callbacks that have ended.
         mutating func takeEnded() -> [@Sendable () -> Void] {
             if completions.isEmpty { return [] }
-            let ended = completions.filter { !$0.observer.cancellation.isRunning }
-            completions.removeAll { one in ended.contains { $0.observer === one.observer } }
-            return ended.map(\.completion)
+            var ended: [@Sendable () -> Void] = []
+            // Each is looked at once: its callback may end at any moment.
+            completions.removeAll { one in
+                if one.observer.cancellation.isRunning { return false }
+                ended.append(one.completion)
+                return true
+            }
+            return ended
         }
     }
 

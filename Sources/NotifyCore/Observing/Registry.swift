@@ -165,6 +165,26 @@ final class Registry: Sendable {
         }
     }
 
+    /// - Returns: false if nobody carries out commands any more.
+    func append(_ command: Command) -> Bool {
+        state.withLock { state in
+            if state.isClosed { return false }
+            state.commands.append(command)
+            return true
+        }
+    }
+
+    /// Accepts nothing more.
+    ///
+    /// - Returns: the commands that have yet to be carried out.
+    func endCommands() -> [Command] {
+        state.withLock { state in
+            state.isClosed = true
+            defer { state.commands.removeAll() }
+            return state.commands
+        }
+    }
+
     func takeCommands() -> [Command] {
         state.withLock { state in
             defer { state.commands.removeAll() }

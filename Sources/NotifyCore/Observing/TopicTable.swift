@@ -9,8 +9,6 @@ struct TopicTable {
     private(set) var prefixes: [Topic] = []
     private(set) var nameCount = 0
 
-    var isEmpty: Bool { nameCount == 0 && prefixes.isEmpty }
-
     /// Adds an observer to a topic, creating the topic if it is new.
     mutating func add(_ observer: Observer, to key: Topic.Key) -> (topic: Topic, isNew: Bool) {
         if let topic = find(key) {
@@ -153,6 +151,8 @@ final class Topic: @unchecked Sendable {
     var isOwed = false
     /// For how many of the rules the bus has yet to reply.
     var unanswered = 0
+    /// Whether it has refused one.
+    var wasRefused = false
     /// The connection on which the rules were sent.
     var generation = 0
 

@@ -70,9 +70,7 @@ extension BusLink {
             completion(nil)
         case .success(let rest):
             callBus("GetId", []) { [self] answer in
-                if case .failure(let fault) = answer, fault.name == BusFault.lost.name {
-                    return completion(.disconnected)
-                }
+                if answer.isOfLostConnection { return completion(.disconnected) }
                 confirm(rest, keys, observer, completion)
             }
         }

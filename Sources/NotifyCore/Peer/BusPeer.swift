@@ -18,6 +18,8 @@ package protocol BusPeer: AnyObject {
     func linkIsReady(_ link: BusLink)
     /// The connection is lost, and with it everything that was requested on it.
     func linkIsLost(_ error: NotifyBusError)
+    /// The connection is closed for good.
+    func linkIsClosed()
     /// The bus has replied about one of the rules that are sent again.
     func ruleIsAnswered()
     /// Waits until posts that were made so far have come, where more than the bus stands between.
@@ -54,6 +56,7 @@ extension BusPeer {
     package func deadlineHasPassed() {}
     package func refuses(_ call: BusCall.Head) -> Bool { false }
     package func hasReplied(to caller: String, bytes: Int) {}
+    package func linkIsClosed() {}
     package func ruleIsAnswered() {}
     package func synchronize(then completion: @escaping () -> Void) -> Bool { false }
     package func namesHaveChanged(names: [String], prefixes: [String], added: Bool) {}

@@ -39,7 +39,6 @@ struct UserDirectory {
 
 extension BusLink {
     /// Determines which user a connection belongs to; asks the bus only once.
-    ///
     package func findUser(
         of name: String,
         then completion: @escaping (Result<UInt32, BusFault>) -> Void

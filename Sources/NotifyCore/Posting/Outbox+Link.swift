@@ -49,7 +49,7 @@ extension Outbox {
     func open(_ barrier: Barrier) -> Bool {
         let outcome: Result<Void, NotifyBusError>? = state.withLock { state in
             if state.link == .shut { return .failure(.closed) }
-            if state.link == .open || state.wasOpen { return .success(()) }
+            if state.wasOpen { return .success(()) }
             state.openings.append(barrier)
             return nil
         }
@@ -136,7 +136,7 @@ extension Outbox {
             state.openingError = saysNothing ? nil : error
             if !state.isDrained { state.retry.schedule() }
             // If it says nothing about the bus, the leader tries for those that have more time.
-            return (error, state.takeFlushes() + (saysNothing ? [] : state.takeOpenings()))
+            return (error, state.takeBarriers() + (saysNothing ? [] : state.takeOpenings()))
         }
         state.wakeAll()
         for barrier in failed { barrier.complete(.failure(reason)) }

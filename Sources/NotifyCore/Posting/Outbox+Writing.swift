@@ -119,11 +119,6 @@ extension Outbox.State {
         return all
     }
 
-    mutating func takeFlushes() -> [Barrier] {
-        defer { flushes = [] }
-        return flushes.map(\.barrier)
-    }
-
     mutating func takeOpenings() -> [Barrier] {
         defer { openings = [] }
         return openings

@@ -68,6 +68,9 @@ final class Outbox: Sendable {
         /// Barriers requested from the launcher, or from the bus in its place.
         var launcherBarriers = ObjectTable<Barrier>()
 
+        /// Whether something is queued although no thread could be started that writes it.
+        var lacksLeader = false
+
         /// Whether a post may be written immediately.
         var isDrained: Bool { rest.isEmpty && !queue.hasNext }
 
@@ -166,8 +169,12 @@ final class Outbox: Sendable {
             )
         }
         counters.posted.increment()
-        return wasDrained
+        defer { state.lacksLeader = false }
+        return wasDrained || state.lacksLeader
     }
+
+    /// No thread could be started: the next post tries again.
+    func noteLackOfLeader() { state.withLock { $0.lacksLeader = true } }
 
     /// Whether everything posted so far has been written.
     var isWritten: Bool { state.withLock { $0.queue.written >= $0.queue.enqueued } }

@@ -62,12 +62,13 @@ extension NotifyCenter {
             throw .unreachable(error)
         }
         engine.prepareToWait()
-        perform { _ in
+        let isAccepted = perform { _ in
             ask(peer) { answer in
                 outcome.withLock { $0 = answer }
                 outcome.wakeAll()
             }
         }
+        if !isAccepted { throw .unreachable(.closed) }
         let answer: Result<Answer, AgentError>? = outcome.wait(until: .after(timeout)) { $0 }
         guard let answer else { throw .unreachable(.timedOut("deliver the lifecycle agent's answer")) }
         return try answer.get()

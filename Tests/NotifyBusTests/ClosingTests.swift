@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+@testable import NotifyCore
+
+/// Nobody waits for something that can't come any more.
+@Suite struct ClosingTests {
+    @Test(arguments: busKinds)
+    func `an observer that is added while the center closes never runs`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        let name = try NotifyName("self.closing.\(kind)")
+        let (begun, mayEnd, isClosed) = (Counter(), Counter(), Counter())
+        let slow = try center.addObserver(for: "com.example.slow") { _ in
+            begun.add()
+            _ = mayEnd.wait(for: 1)
+        }
+        try center.post("com.example.slow")
+        try #require(begun.wait(for: 1))
+        startThread {
+            // Waits for the callback.
+            center.close()
+            isClosed.add()
+        }
+        let heard = Counter()
+        var observations: [NotifyCenter.Observation] = []
+        let isRefused = waitUntil {
+            do throws(NotifyBusError) {
+                observations.append(try center.addObserver(for: .name(name)) { _ in heard.add() })
+                return false
+            } catch {
+                return error.code == .closed
+            }
+        }
+        #expect(isRefused && isClosed.value == 0)
+        mayEnd.add()
+        try #require(isClosed.wait(for: 1))
+        let other = bus.makeCenter()
+        let end = Counter()
+        let last = try other.addObserver(for: .name(name)) { _ in end.add() }
+        try other.post(name)
+        try #require(end.wait(for: 1))
+        #expect(heard.value == 0)
+        for observation in observations + [slow, last] { observation.cancel() }
+    }
+
+    @Test(arguments: anyBusKind())
+    func `whoever waits for another thread's attempt to connect learns that it has failed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let center = bus.makeCenter()
+        try center.post("com.example.x")
+        try center.synchronize(timeout: .patience)
+        bus.kill()
+        #expect(throws: NotifyBusError.self) { try center.synchronize(timeout: .patience) }
+        var hanging: HangingBus? = try HangingBus(inPlaceOf: bus, isFull: true)
+        let outcomes = Recorder<NotifyBusError.Code?>()
+        for _ in 0..<2 {
+            startThread {
+                do throws(NotifyBusError) {
+                    try center.synchronize()
+                    outcomes.append(nil)
+                } catch {
+                    outcomes.append(error.code)
+                }
+            }
+        }
+        let outbox = center.engine.outbox
+        try #require(waitUntil { outbox.state.withLock { !$0.laterBarriers.isEmpty } })
+        withExtendedLifetime(hanging) {}
+        hanging = nil
+        try #require(outcomes.wait(forCount: 2, timeout: .patience))
+        #expect(outcomes.elements == [.noBus, .noBus])
+    }
+
+    @Test(.serialized, arguments: busKinds)
+    func `a post for which no thread can be started is written when one can`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        try handOver("\(bus.address) \(bus.processID)", to: "no-thread")
+        // In a process of its own, which runs out of descriptors.
+        await #expect(processExitsWith: .success) {
+            let words = try handedOver(to: "no-thread").split(separator: " ")
+            guard let process = pid_t(words[1]) else { exit(2) }
+            let center = NotifyCenter(bus: .address(String(words[0])))
+            try await center.post("com.example.first")
+            kill(process, SIGSTOP)
+            defer { kill(process, SIGCONT) }
+            var limit = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            var few = limit
+            few.rlim_cur = 3
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &few)
+            var number = 0
+            while center.statistics.waiting == 0, number < 100_000 {
+                number += 1
+                try await center.post(NotifyName("com.example.n\(number)"))
+            }
+            guard center.statistics.waiting > 0 else { exit(3) }
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            kill(process, SIGCONT)
+            try await center.post("com.example.last")
+            guard waitUntil({ center.statistics.waiting == 0 }) else { exit(4) }
+            exit(0)
+        }
+    }
+
+    /// The callback of the first ends at some point while the end of another one's is being handled.
+    @Test(arguments: anyBusKind())
+    func `everybody who waits for the end of a callback is told`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        for round in 0..<20 {
+            let centers = (0..<3).map { _ in bus.makeCenter() }
+            let (begun, told) = (Counter(), Counter())
+            let gates = centers.map { _ in Counter() }
+            let observations = try zip(centers, gates).map { center, gate in
+                try center.addObserver(for: "com.example.x") { _ in
+                    begun.add()
+                    _ = gate.wait(for: 1)
+                }
+            }
+            try centers[0].post("com.example.x")
+            try #require(begun.wait(for: 3))
+            let observers = observations.map(\.observer)
+            for observer in observers { observer.cancel(waits: false) }
+            observers[0].whenIdle { told.add() }
+            for _ in 0..<30_000 { observers[1].whenIdle {} }
+            observers[0].whenIdle { told.add() }
+            gates[2].add()
+            usleep(UInt32(round * 100))
+            gates[0].add()
+            #expect(told.wait(for: 2))
+            gates[1].add()
+            for observation in observations { observation.cancel() }
+        }
+    }
+
+    @Test func `a center that is closed keeps nobody who wanted to follow its state`() throws {
+        let center = NotifyCenter(bus: .address("unix:path=/nonexistent"))
+        center.close()
+        #expect(throws: NotifyBusError.self) { try center.lifecycle.changes() }
+        #expect(center.peer?.states.isFollowed == false)
+    }
+}
