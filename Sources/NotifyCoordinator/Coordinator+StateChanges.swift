@@ -426,8 +426,6 @@ struct ChangeRequest: Hashable {
 /// The pending requests.
 struct Requests: Hashable {
     private var all: [RequestID: ChangeRequest] = [:]
-    /// The oldest first; all have the same time limit.
-    private var order: [RequestID] = []
     private var last: UInt64 = 0
 
     var isEmpty: Bool { all.isEmpty }
@@ -437,7 +435,6 @@ struct Requests: Hashable {
         last += 1
         let id = RequestID(number: last)
         all[id] = request
-        order.append(id)
         return id
     }
 
@@ -461,17 +458,10 @@ struct Requests: Hashable {
 
     /// Takes out those that have timed out.
     ///
-    /// - Returns: those, and when the next one times out.
+    /// - Returns: those, the oldest first, and when the next one times out.
     mutating func takeExpired(now: Int64) -> (expired: [ChangeRequest], next: Int64?) {
-        var expired: [ChangeRequest] = []
-        while let first = order.first {
-            if let request = all[first] {
-                guard request.deadline <= now else { break }
-                expired.append(request)
-                all[first] = nil
-            }
-            order.removeFirst()
-        }
-        return (expired, order.first.flatMap { all[$0]?.deadline })
+        let expired = all.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
+        for (id, _) in expired { all[id] = nil }
+        return (expired.map(\.value), all.values.map(\.deadline).min())
     }
 }

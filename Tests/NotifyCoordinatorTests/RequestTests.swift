@@ -256,6 +256,19 @@ import Testing
         )
     }
 
+    @Test func `of a call that is over nothing is kept until the alarm, which may never ring`() throws {
+        var world = try makeWorld()
+        for _ in 0..<100 {
+            let call = world.call()
+            world.send(.report(call, from: ":1.11", .foreground))
+            #expect(world.answers[call] == .done)
+        }
+        let kept = world.coordinator.requests
+        var swept = kept
+        _ = swept.takeExpired(now: .max)
+        #expect(kept == swept)
+    }
+
     @Test func `a change that waits for a process to be frozen is refused with the process`() throws {
         var world = try makeWorld()
         let call = try world.set("pid:13", .suspended, freezes: true)
