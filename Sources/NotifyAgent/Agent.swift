@@ -51,8 +51,8 @@ package final class Agent: BusPeer {
     /// The calls that wait for their turn.
     let intake: Intake
     private(set) var uniqueName = ""
-    /// Whether another agent has taken over the name.
-    private(set) var wasReplaced = false
+    /// Whether this agent ends, or another one has taken over the name: it begins nothing any more.
+    private(set) var isOver = false
     /// Events that come while effects are being carried out are handled after them.
     var events: [Event] = []
     var isBusy = false
@@ -261,7 +261,7 @@ package final class Agent: BusPeer {
             signal.arguments.compactMap(\.string) == [AgentInterface.name]
         {
             // From now on observers obey the other agent, to which whoever waits for this one must turn.
-            wasReplaced = true
+            isOver = true
             for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
             report(.wasReplaced)
         }
@@ -302,6 +302,7 @@ package final class Agent: BusPeer {
     ///
     /// - Parameter completion: called once the bus has seen to everything.
     func end(then completion: @escaping () -> Void) {
+        isOver = true
         sources.end()
         handle(Event.ending)
         relaying.close()

@@ -68,6 +68,27 @@ import Testing
         print("\(kind): \(stops) of \(rounds / 2) times it stood still")
     }
 
+    @Test(arguments: busKinds)
+    func `an agent that ends leaves nothing stopped, whatever it has yet to do`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-v", "-f", "com.example.race"],
+            environment: withoutDesktop
+        )
+        try observer.waitForErrorOutput(containing: "live")
+        let client = try RawBusClient(address: agent.bus.address)
+        try #require(client.keepSettingState("pid:\(observer.pid)", "suspended").kind == .reply)
+        try agent.halt()
+        // More than it takes before it finds that it is to end.
+        for _ in 0..<400 { _ = try client.begin("pid:\(observer.pid)", "suspended", freeze: true) }
+        try client.callBus("GetId")
+        agent.agent.send(signal: SIGTERM)
+        agent.agent.send(signal: SIGCONT)
+        _ = try agent.agent.wait(timeout: .patience)
+        #expect(processState(observer.pid) != "T")
+    }
+
     /// Whether a child was stopped and has continued since the last call.
     private func hasContinued(_ process: pid_t) -> Bool {
         var information = siginfo_t()

@@ -14,7 +14,7 @@ extension Agent {
         call.keeper = Intake.Keeper(intake, charge)
         if call.member == "Ping", let launching, launching.postpones(call) { return }
         do throws(BusFault) {
-            if wasReplaced { throw .replaced }
+            if isOver { throw .replaced }
             if call.path == AgentInterface.path, call.interface == AgentInterface.name {
                 return try take(Request.read(call), call, by: caller)
             }
@@ -168,6 +168,7 @@ extension Agent {
     func handleRelayed(_ call: BusCall, _ request: Request) {
         let sender = call.sender
         do throws(BusFault) {
+            if isOver { throw .replaced }
             switch request {
             case .register(let statement, let socket): try register(call, statement, socket)
             case .addNames(let names):
