@@ -225,6 +225,22 @@ import Testing
         #expect(released.reduce(ProxySubscriptions.chunk, +) == names.count && proxies.isAtRest)
     }
 
+    @Test func `who gives up its names while the bus refuses some of them keeps none`() throws {
+        var proxies = ProxySubscriptions()
+        let names = try (0..<400).map { try NotifyName("com.example.n\($0)") }
+        proxies.subscribe(Subjects(names: Set(names), prefixes: [NamePrefix("com.")]), for: ConnectionID(1), of: 1_000)
+        for case .subscribe(let ticket, _, _) in proxies.takeOutputs() { proxies.rulesAreSet(ticket, failure: nil) }
+        let second = proxies.takeOutputs()
+        proxies.unsubscribeAll(for: ConnectionID(1))
+        for case .subscribe(let ticket, _, _) in second { proxies.rulesAreSet(ticket, failure: "too many") }
+        let released = proxies.takeOutputs().flatMap { output -> [NotifyName] in
+            guard case .unsubscribe(let ticket, let names, _) = output else { return [] }
+            if let ticket { proxies.rulesAreSet(ticket, failure: nil) }
+            return names
+        }
+        #expect(released.count == ProxySubscriptions.chunk && proxies.table.count == 0 && proxies.isAtRest)
+    }
+
     @Test func `tables of prefixes differ if their content does`() {
         var tables = [PrefixIndex<Int>(), PrefixIndex<Int>(), PrefixIndex<Int>()]
         let (com, org) = (NamePrefix("com."), NamePrefix("org."))

@@ -169,15 +169,16 @@ struct ProxySubscriptions: Hashable {
         return losers
     }
 
-    /// Abandons what was requested for a subscriber. What is subscribed to stays so.
+    /// Abandons what was requested for a subscriber. What is subscribed to stays so, unless it was given up meanwhile.
     private mutating func fail(_ id: ConnectionID, _ failure: String) {
         guard let work = works[id] else { return }
-        works[id]?.wanted = work.subscribed
-        works[id]?.names = []
-        works[id]?.prefixes = []
+        let surplus = work.subscribed.subtracting(work.wanted)
+        works[id]?.wanted = work.wanted.intersection(work.subscribed)
+        works[id]?.names = Array(surplus.names)
+        works[id]?.prefixes = Array(surplus.prefixes)
         works[id]?.isAwaited = false
         if work.isAwaited { outputs.append(.subscribed(id, failure: failure)) }
-        forgetIfOver(id)
+        if surplus.isEmpty { forgetIfOver(id) } else { enqueue(id) }
     }
 
     // MARK: - Turns
