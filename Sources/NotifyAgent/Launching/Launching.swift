@@ -68,9 +68,7 @@ final class Launching: PostListener {
             manager = ServiceManager(link, on: bus) { [weak self] event in self?.managerReports(event) }
         }
         handle(.load(entries))
-        if needsManager {
-            manager?.begin()
-        } else {
+        if !needsManager {
             manager?.end()
             manager = nil
         }

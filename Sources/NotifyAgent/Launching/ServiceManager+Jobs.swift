@@ -56,6 +56,8 @@ extension ServiceManager {
         first: NotifyName,
         restarts: Bool
     ) {
+        // It may have gone while the last run was being stopped.
+        guard attached.contains(id) else { return }
         if restarts, let unit = units[id] {
             jobBegins()
             return call("StopUnit", [.string(unit), .string("replace")]) { [self] answer in
@@ -69,7 +71,7 @@ extension ServiceManager {
                 jobs[job, default: []].append(.stop(then: next))
             }
         }
-        if let unit = units.removeValue(forKey: id) { forget(unit, for: id) }
+        forgetUnit(of: id)
         // The number may come from the name of a unit that somebody else has made.
         let count = (counts[entry.title] ?? 0) &+ 1
         counts[entry.title] = count

@@ -35,10 +35,11 @@ final class ServiceManager: ServiceClient {
     let link: BusLink
     let report: Report
     private let bus: any ServiceBus
-    private var isWanted = false
     /// Its unique name; nil while there is none.
     private(set) var owner: String?
     private var watches: [String: Watch] = [:]
+    /// The entries that are there: an answer about any other comes too late.
+    private(set) var attached: Set<LaunchID> = []
     /// By path. Two entries that start the same unit share a job.
     var jobs: [String: [Job]] = [:]
     /// The units of entries: for a command the one that is currently running.
@@ -50,6 +51,7 @@ final class ServiceManager: ServiceClient {
 
     init(_ link: BusLink, on bus: any ServiceBus, report: @escaping Report) {
         (self.link, self.bus, self.report) = (link, bus, report)
+        bus.add(self)
     }
 
     /// The unit in which an entry's program runs.
@@ -57,15 +59,7 @@ final class ServiceManager: ServiceClient {
 
     // MARK: - Availability
 
-    func begin() {
-        guard !isWanted else { return }
-        isWanted = true
-        bus.add(self)
-    }
-
     func end() {
-        guard isWanted else { return }
-        isWanted = false
         bus.remove(self)
         if owner != nil { call("Unsubscribe") { _ in } }
         owner = nil
@@ -75,7 +69,6 @@ final class ServiceManager: ServiceClient {
     func serviceIsAway(_ reason: String) { ownerHasChanged(to: "") }
 
     private func ownerHasChanged(to owner: String) {
-        guard isWanted else { return }
         self.owner = owner.isEmpty ? nil : owner
         (jobs, units) = ([:], [:])
         if jobsUnderWay > 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
@@ -109,7 +102,9 @@ final class ServiceManager: ServiceClient {
 
     /// Finds out whether the unit of an entry is running, and reports whenever that changes.
     func attach(_ id: LaunchID, _ name: String) {
-        call("LoadUnit", [.string(name)]) { [self] answer in
+        attached.insert(id)
+        call("LoadUnit", [.string(name)]) { [self, owner] answer in
+            guard isCurrent(id, owner) else { return }
             // Its own name, if the entry uses an alias.
             var found = name
             if case .success(let values) = answer, case .text(_, let path)? = values.first {
@@ -124,12 +119,14 @@ final class ServiceManager: ServiceClient {
 
     /// Finds out which unit of a command is running.
     func attach(_ id: LaunchID, command title: String) {
+        attached.insert(id)
         let stem = ServiceManager.stem(of: title)
         let pattern = stem.flatMap { $0 == "\\" ? ["\\", "\\"] : [$0] }
         call(
             "ListUnitsByPatterns",
             [.strings([]), .strings([String(pattern) + "*.service"])]
-        ) { [self] answer in
+        ) { [self, owner] answer in
+            guard isCurrent(id, owner) else { return }
             var running: String?
             if case .success(let values) = answer {
                 for case .structure(let fields) in values.first?.elements ?? [] where fields.count > 3 {
@@ -148,9 +145,16 @@ final class ServiceManager: ServiceClient {
         }
     }
 
+    /// Whether the service manager that was asked about an entry is the same, and the entry is still there.
+    private func isCurrent(_ id: LaunchID, _ owner: String?) -> Bool { owner == self.owner && attached.contains(id) }
+
     func detach(_ id: LaunchID) {
-        guard let unit = units.removeValue(forKey: id) else { return }
-        forget(unit, for: id)
+        attached.remove(id)
+        forgetUnit(of: id)
+    }
+
+    func forgetUnit(of id: LaunchID) {
+        if let unit = units.removeValue(forKey: id) { forget(unit, for: id) }
     }
 
     /// What the names of all units of commands begin with.
@@ -179,7 +183,7 @@ final class ServiceManager: ServiceClient {
         watches[unit] = watch
     }
 
-    func forget(_ unit: String, for id: LaunchID) {
+    private func forget(_ unit: String, for id: LaunchID) {
         watches[unit]?.entries.remove(id)
         guard let watch = watches[unit], watch.entries.isEmpty else { return }
         drop(watch, unit)
@@ -227,7 +231,7 @@ final class ServiceManager: ServiceClient {
             if !isActive, unit.hasPrefix(ServiceManager.stem), watches[unit]?.isReferenced == false,
                 !jobs.values.joined().contains(where: { if case .start(id, _) = $0 { true } else { false } })
             {
-                detach(id)
+                forgetUnit(of: id)
             }
         }
     }
