@@ -193,6 +193,7 @@ package final class Agent: BusPeer {
             // The coordinator decides what that means for states.
             deliver: { [unowned self] id, names in handle(.missed(id, names)) },
             alarm: { [unowned self] time in alarms.set(.launching, at: time) },
+            isOver: { [unowned self] in isOver },
             workHasEnded: { [unowned self] in endDelayIfOver() },
             warn: { [logger] text in logger.warning(text) }
         )

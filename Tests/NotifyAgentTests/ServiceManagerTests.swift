@@ -154,4 +154,32 @@ import Testing
         agent.send(signal: SIGTERM)
         _ = try agent.wait(timeout: .patience)
     }
+
+    @Test(arguments: busKinds)
+    func `once another agent has taken over only that one starts something`(kind: BusKind) throws {
+        let stage = try Stage(kind)
+        try stage.write("job", "name = com.example.go", "run = true", "from = anyone")
+        let old = try stage.startAgent()
+        _ = try stage.calls(upTo: "ListUnitsByPatterns").last.map { try stage.answer($0) }
+        try stage.waitFor("idle", of: "job")
+        let owner = try stage.manager.callBus(
+            "GetNameOwner",
+            signature: "s",
+            body: RawBusClient.stringBody("org.notifybus.Agent1")
+        )
+        let oldName = try #require(owner.string)
+        old.send(signal: SIGSTOP)
+        try #require(waitUntil(timeout: .patience) { processState(old.pid) == "T" })
+        let new = try stage.startAgent("--replace")
+        _ = try stage.calls(upTo: "ListUnitsByPatterns").last.map { try stage.answer($0) }
+        try stage.waitFor("idle", of: "job")
+        try RawBusClient(address: stage.bus.address).post("com.example.go")
+        _ = try stage.calls(upTo: "StartTransientUnit")
+        old.send(signal: SIGCONT)
+        _ = try old.wait(timeout: .patience)
+        try #require(waitUntil(timeout: .patience) { try !stage.manager.uniqueNames().contains(oldName) })
+        #expect(try !stage.callsUntilNow().contains { $0.member == "StartTransientUnit" })
+        new.send(signal: SIGTERM)
+        _ = try new.wait(timeout: .patience)
+    }
 }

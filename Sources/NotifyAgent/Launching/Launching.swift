@@ -15,6 +15,8 @@ final class Launching: PostListener {
         let subjects: (ConnectionID) -> Subjects?
         let deliver: (ConnectionID, [NotifyName]) -> Void
         let alarm: (Int64) -> Void
+        /// Whether the agent begins nothing any more: another one may hear the same posts.
+        let isOver: () -> Bool
         /// A program that was started has exited, or will not be started: `isAtWork` may have changed.
         let workHasEnded: () -> Void
         /// A warning for administrators.
@@ -93,6 +95,7 @@ final class Launching: PostListener {
     // MARK: - Events and effects
 
     private func handle(_ event: Launcher.Event) {
+        if environment.isOver() { return }
         events.append(event)
         guard !isBusy else { return }
         isBusy = true
