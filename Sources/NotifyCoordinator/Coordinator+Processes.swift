@@ -73,7 +73,6 @@ extension Coordinator {
     /// A process was stopped from outside. Its connections are parked before the bus overflows.
     mutating func processStopped(_ id: ProcessID) {
         guard let process = directory[process: id], !process.freezing.isStopped else { return }
-        directory[process: id]?.isStopped = true
         sources.note(.stillness(process: id.pid, isStill: true), from: Coordinator.freezerSource)
         for connection in process.connections.sorted() {
             guard let observer = directory[connection], observer.mayBeQueuedFor, observer.hasSocket else { continue }
@@ -129,7 +128,6 @@ extension Coordinator {
     func isHeir(_ id: ConnectionID) -> Bool { heirs.isHeir(id) }
 
     mutating func processContinued(_ id: ProcessID) {
-        directory[process: id]?.isStopped = false
         sources.note(.stillness(process: id.pid, isStill: false), from: Coordinator.freezerSource)
     }
 
@@ -138,9 +136,7 @@ extension Coordinator {
     /// Watches the process while the bus may queue posts for it.
     mutating func updateLook(at id: ProcessID) {
         guard let process = directory[process: id], process.facts.isWatched else { return }
-        let mustLook = !process.freezing.isStopped && process.queued > 0
-        emit(.look(id, mustLook))
-        if !mustLook { directory[process: id]?.isStopped = false }
+        emit(.look(id, !process.freezing.isStopped && process.queued > 0))
     }
 }
 

@@ -128,8 +128,6 @@ struct ObservingProcess: Hashable {
     /// The state that it has reported.
     var report: LifecycleState?
     var freezing = Freezing()
-    /// Whether it was stopped from outside.
-    var isStopped = false
     /// Includes parked ones.
     var connections: Set<ConnectionID> = []
     /// For how many of them the bus may queue posts.

@@ -286,7 +286,6 @@ extension World {
         let call = try world.register(":1.2", World.process(11), ["com.example.a"]) { $0.previous = ":1.1" }
         #expect(world.answers[call] == .registered(.foreground, pending: [], isComplete: true))
         #expect(world.coordinator.ledger[1_000].names == 1)
-        #expect(world.coordinator.directory[process: World.process(11)]?.isStopped == false)
     }
 
     @Test func `what a program was handed just before it was stopped it hears when it registers again`() throws {

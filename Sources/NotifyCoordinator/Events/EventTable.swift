@@ -114,7 +114,6 @@ package struct EventTable {
     }
 
     package var names: Set<NotifyName> { Set(sources.keys) }
-    package func isRunning(_ source: String) -> Bool { states[source]?.isRunning ?? false }
 
     /// A name was posted.
     package mutating func hasPosted(_ name: NotifyName, wallClock: UInt64) {

@@ -107,8 +107,6 @@ package struct Launcher: Hashable {
     package init() {}
 
     package var isEmpty: Bool { launches.isEmpty }
-    /// Whether all wanted names are heard.
-    package var isReady: Bool { launches.values.allSatisfy { $0.phase != .waking && $0.unconfirmed == 0 } }
 
     /// Whether it is not known yet whether the program of an entry runs, or not all of its names are heard.
     package func isWaking(_ id: LaunchID) -> Bool { launches[id]?.phase == .waking }

@@ -61,8 +61,6 @@ struct ProxySubscriptions: Hashable {
 
     init(prefixRules: Int = PrefixRules.limit) { rules = PrefixRules(limit: prefixRules) }
 
-    /// What is subscribed to for a subscriber.
-    func subscribed(for id: ConnectionID) -> Subjects { works[id]?.subscribed ?? Subjects() }
     func subscribesAnything(for id: ConnectionID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
 
     /// Whether there is no work left.

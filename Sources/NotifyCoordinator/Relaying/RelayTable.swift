@@ -33,7 +33,6 @@ package struct RelayTable: Hashable, Sendable {
         /// The process that the connection belongs to, which is the sandbox's proxy.
         let process: ProcessID
         var subjects = Subjects()
-        var state: LifecycleState
         /// Whether the relay hears its names.
         var isHearing: Bool
         /// Whether the relay may pass on what it hears.
@@ -75,7 +74,6 @@ package struct RelayTable: Hashable, Sendable {
         guard clients[name] == nil else { return false }
         var client = Client(
             process: process,
-            state: state,
             isHearing: state != .background,
             isPassing: state == .foreground
         )
@@ -174,7 +172,6 @@ package struct RelayTable: Hashable, Sendable {
 
     /// The client has confirmed its state.
     package mutating func confirm(_ state: LifecycleState, of name: String) {
-        clients[name]?.state = state
         clients[name]?.isPassing = state == .foreground
     }
 
