@@ -53,7 +53,8 @@ extension Agent {
             if let ticket { subscribe(ticket, [], []) }
         case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)))
         case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)))
-        case .freezeProgram(let program, let members): programs.freeze(program, members)
+        case .freezeProgram(let program, let members):
+            handle(.frozeProgram(program, programs.freeze(program, members)))
         case .thawProgram(let program): programs.thaw(program)
         case .followUses(let question): uses.follow(question)
         case .look(let process, let mustLook):

@@ -189,6 +189,7 @@ package struct Coordinator {
             sources.reset(name, condition)
             if !naps.isEmpty { focusMayHaveMoved() }
         case .areUsed(let uses, let question): perform(naps.areUsed(uses, question: question, now: now.nanoseconds))
+        case .frozeProgram(let program, let processes): naps.isFrozen(program, processes)
         case .napAlarm:
             perform(naps.timeHasCome(now: now.nanoseconds))
             mustReviewNaps = true

@@ -47,7 +47,7 @@ package enum Effect: Sendable {
     case thaw(ProcessID)
     /// Watch whether a process is stopped, or no longer do so.
     case look(ProcessID, Bool)
-    /// Stop these processes with all that belongs to them: the program naps.
+    /// Stop these processes with all that belongs to them: the program naps. Ends in `frozeProgram`.
     case freezeProgram(NapProgram, [ProcessID])
     case thawProgram(NapProgram)
     /// Report which programs are in use, from now on; ends in `areUsed`. nil: no longer.

@@ -79,6 +79,8 @@ package enum Event: Sendable {
     case napAlarm
     /// The answer to `followUses`, and again whenever it changes.
     case areUsed([NapRule.Use: Set<FocusedProcess>], question: UInt64)
+    /// These processes are stopped for a program that naps, apart from those in its unit.
+    case frozeProgram(NapProgram, [ProcessID])
     /// The agent terminates.
     case ending
 

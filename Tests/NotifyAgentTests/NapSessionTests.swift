@@ -103,6 +103,29 @@ import Testing
         kill(child, SIGKILL)
     }
 
+    @Test func `a program is awake while what it has started has the focus, and wakes with it`() throws {
+        let desk = try Desk(.daemon, naps: "[nap]\napps = game, mark\nafter = 50ms\nstate = frozen\n")
+        let mark = try start("/bin/sh", NapSessionTests.busyLoop)
+        let script = "sh -c 'sh -c \"echo \\$\\$; \(NapSessionTests.loop)\" & echo $$; wait' & wait"
+        let parent = try start("/bin/sh", ["-c", script])
+        let children = try parent.waitForOutputLines(2).map { try #require(pid_t($0)) }.sorted()
+        defer { for child in children { kill(child, SIGKILL) } }
+        let all = [parent.pid] + children
+        try desk.focus(parent.pid)
+        try desk.focus(mark.pid, "mark")
+        try desk.focus(children[1], "other")
+        // It has had the focus later.
+        try waitForState(mark.pid, isStopped: true)
+        #expect(all.allSatisfy { processState($0) != "T" })
+        try desk.focus(mark.pid, "mark")
+        for process in all { try waitForState(process, isStopped: true) }
+        // Nobody can see any more by whom it was started.
+        kill(children[0], SIGKILL)
+        #expect(waitUntil(timeout: .patience) { processState(children[0]).map { $0 == "Z" } ?? true })
+        try desk.focus(children[1], "other")
+        for process in [parent.pid, children[1]] { try waitForState(process, isStopped: false) }
+    }
+
     @Test func `ten busy programs that nap use no processor time, and each hears its names once`() throws {
         let desk = try Desk(.daemon, naps: "[nap]\napps = game*\nafter = 10ms\nstate = frozen\n")
         let games = try (0..<10).map { _ in
@@ -235,12 +258,15 @@ import Testing
         sys.stdin.readline()
         """
 
+    /// The player is a child of the program, as a browser's is.
     @Test func `a program that plays sound stays awake, and naps when it has stopped`() throws {
         let folder = try TemporaryFolder()
-        let loop = try start("/bin/sh", NapSessionTests.busyLoop)
+        let loop = try start("/bin/sh", ["-c", "sleep infinity & echo $!; wait"])
+        let player = try #require(pid_t(loop.waitForOutputLines(1)[0]))
+        defer { kill(player, SIGKILL) }
         let server = try start(
             python,
-            ["-c", NapSessionTests.soundServer, folder.path + "/sound", "\(loop.pid)"]
+            ["-c", NapSessionTests.soundServer, folder.path + "/sound", "\(player)"]
         )
         _ = try server.waitForOutputLines(1)
         let desk = try Desk(

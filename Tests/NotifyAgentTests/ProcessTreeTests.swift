@@ -23,6 +23,16 @@ import Testing
         }
     }
 
+    @Test func `whose member a process is, is found without its session`() throws {
+        let shell = try start("/bin/sh", ["-c", "setsid -w sh -c 'sleep infinity & echo $$ $!; wait'"])
+        let numbers = try shell.waitForOutputLines(1)[0].split(separator: " ").compactMap { pid_t($0) }
+        defer { for process in numbers { kill(process, SIGKILL) } }
+        let start = try #require(ProcessTree.Status(of: numbers[0])?.startTime)
+        #expect(ProcessTree.ancestors(of: numbers[1]) == [numbers[0]: start])
+        #expect(ProcessTree.ancestors(of: numbers[0]).isEmpty)
+        #expect(ProcessTree.ancestors(of: shell.pid)[getpid()] == ProcessTree.Status(of: getpid())?.startTime)
+    }
+
     @Test func `of a program with many threads only some are looked at`() throws {
         let program = """
             import subprocess, threading, time

@@ -34,12 +34,14 @@ private struct Desk {
         _ pid: Int32,
         _ application: String = "",
         startTime: UInt64 = 1,
+        ancestors: [Int32: UInt64] = [:],
         window: String = "",
         isFullscreen: Bool = false
     ) -> FocusedProcess {
         FocusedProcess(
             pid: pid,
             startTime: startTime,
+            ancestors: ancestors,
             application: application,
             user: 1000,
             window: window,
@@ -197,18 +199,58 @@ private struct Desk {
         var desk = Desk(Desk.rule("steam", "steam_app_*", depth: .frozen))
         desk.focus(Desk.process(7, "steam"))
         desk.focus(Desk.process(8, "steam"))
-        desk.focus(Desk.process(9, window: "steam_app_440"))
+        desk.focus(Desk.process(10, window: "steam_app_440"))
         desk.focus(NapTests.other)
         desk.pass(10 * Desk.second)
-        let game = NapProgram(application: "", World.process(9))
+        let game = NapProgram(application: "", World.process(10))
         let steam = NapProgram(application: "steam", World.process(7))
         #expect(desk.world.frozenPrograms == [steam: [7, 8]])
         desk.use([.job: []])
-        #expect(desk.world.frozenPrograms == [steam: [7, 8], game: [9]])
+        #expect(desk.world.frozenPrograms == [steam: [7, 8], game: [10]])
         desk.focus(Desk.process(8, "steam"))
-        #expect(desk.world.frozenPrograms == [game: [9]])
+        #expect(desk.world.frozenPrograms == [game: [10]])
         desk.world.send(.ending)
         #expect(desk.world.frozenPrograms.isEmpty)
+    }
+
+    @Test func `a program whose child has the focus or is in use stays awake, and wakes with what is stopped with it`() {
+        let keeps: Set<NapRule.Use> = [.audio, .fullscreen]
+        var desk = Desk(Desk.rule("steam", depth: .frozen, keeps: keeps))
+        let steam = NapProgram(application: "", World.process(7))
+        func game(_ startTime: UInt64 = 1, isFullscreen: Bool = false) -> FocusedProcess {
+            Desk.process(8, ancestors: [7: startTime, 3: 1], window: "game", isFullscreen: isFullscreen)
+        }
+        desk.focus(Desk.process(7, window: "steam"))
+        desk.focus(game())
+        desk.pass(60 * Desk.second)
+        #expect(desk.world.frozenPrograms.isEmpty && desk.world.useQuestion == nil)
+        desk.focus(NapTests.other)
+        desk.pass(10 * Desk.second)
+        desk.use([.audio: [game()]])
+        #expect(desk.world.frozenPrograms.isEmpty)
+        desk.use([.audio: []])
+        desk.pass(10 * Desk.second)
+        // Another process has the number of the one that has started it.
+        desk.use([.audio: [game(9)]])
+        #expect(desk.world.frozenPrograms == [steam: [7]])
+        desk.focus(game(9))
+        #expect(desk.world.frozenPrograms == [steam: [7]])
+        desk.focus(game())
+        #expect(desk.world.frozenPrograms.isEmpty)
+        desk.focus(NapTests.other)
+        desk.pass(10 * Desk.second)
+        desk.use([.audio: []])
+        #expect(desk.world.frozenPrograms == [steam: [7]])
+        // Nobody knows any more who has started it.
+        desk.world.send(.frozeProgram(steam, [World.process(7), World.process(8)]))
+        desk.focus(Desk.process(8, startTime: 2))
+        #expect(desk.world.frozenPrograms == [steam: [7]])
+        desk.focus(Desk.process(8))
+        #expect(desk.world.frozenPrograms.isEmpty)
+        desk.focus(game(isFullscreen: true))
+        desk.focus(NapTests.other)
+        desk.pass(60 * Desk.second)
+        #expect(desk.world.useQuestion == nil && desk.world.frozenPrograms.isEmpty)
     }
 
     @Test func `a later process with the number of one that has had the focus does not nap`() throws {

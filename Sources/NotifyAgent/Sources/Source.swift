@@ -45,6 +45,7 @@ extension FocusedProcess {
         self.init(
             pid: pid,
             startTime: startTime,
+            ancestors: ProcessTree.ancestors(of: pid),
             application: application,
             user: user,
             window: window,

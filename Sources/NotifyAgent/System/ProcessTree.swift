@@ -11,20 +11,26 @@ enum ProcessTree {
     static let maximum = 1_024
     /// How many threads and processes are looked at to find them.
     static let maximumLooks = 4_096
+    /// How many have started one another in turn.
+    private static let maximumDepth = 64
 
     /// A process as `/proc/PID/stat` describes it.
     struct Status {
+        let parent: Int32
         let group: Int32
         let session: Int32
         let terminal: Int32
         /// The process group in the foreground of its terminal.
         let foreground: Int32
+        let startTime: UInt64
 
         init?(of pid: Int32) {
+            guard let folder = ProcessFolder(of: pid), let start = folder.startTime else { return nil }
             // "PARENT GROUP SESSION TERMINAL FOREGROUND …"
-            let numbers = ProcessFolder(of: pid)?.numbers?.dropFirst().prefix(4).compactMap(\.self)
-            guard let numbers, numbers.count == 4 else { return nil }
-            (group, session, terminal, foreground) = (numbers[0], numbers[1], numbers[2], numbers[3])
+            let numbers = folder.numbers?.prefix(5).compactMap(\.self)
+            guard let numbers, numbers.count == 5 else { return nil }
+            (parent, group, session) = (numbers[0], numbers[1], numbers[2])
+            (terminal, foreground, startTime) = (numbers[3], numbers[4], start)
         }
     }
 
@@ -53,6 +59,17 @@ enum ProcessTree {
             next += 1
         }
         return members
+    }
+
+    /// Those among whose `members` a process is, by their numbers; and when they started.
+    static func ancestors(of pid: Int32) -> [Int32: UInt64] {
+        guard var status = Status(of: pid) else { return [:] }
+        var ancestors: [Int32: UInt64] = [:]
+        while ancestors.count < maximumDepth, let parent = Status(of: status.parent), parent.session == status.session {
+            ancestors[status.parent] = parent.startTime
+            status = parent
+        }
+        return ancestors
     }
 
     /// The processes of a user that have these numbers in namespaces of their own, as those in sandboxes do.

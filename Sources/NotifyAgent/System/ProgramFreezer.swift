@@ -26,7 +26,8 @@ final class ProgramFreezer {
         }
     }
 
-    func freeze(_ program: NapProgram, _ processes: [ProcessID]) {
+    /// - Returns: those that it has stopped one by one.
+    func freeze(_ program: NapProgram, _ processes: [ProcessID]) -> [ProcessID] {
         var stop = Stop()
         for id in processes {
             guard case .success((let process, _)) = ProcessHandle.open(id.pid, user: program.user),
@@ -39,10 +40,12 @@ final class ProgramFreezer {
             }
         }
         guard !stop.folders.isEmpty || !stop.processes.isEmpty else {
-            return logger.notice("a program that naps can't be frozen", metadata: ["program": "\(program)"])
+            logger.notice("a program that naps can't be frozen", metadata: ["program": "\(program)"])
+            return []
         }
         stops[program] = stop
         logger.info("froze a program that naps", metadata: ["program": "\(program)"])
+        return stop.processes.map { ProcessID($0) }
     }
 
     func thaw(_ program: NapProgram) {

@@ -31,7 +31,8 @@ package struct Naps: Hashable, Sendable {
         /// suspended.
         case falling(until: Int64?)
         case asleep
-        case frozen
+        /// Stopped, with these processes if it has no unit.
+        case frozen(Set<ProcessID>)
     }
 
     private struct Entry: Hashable {
@@ -124,14 +125,16 @@ package struct Naps: Hashable, Sendable {
             entries = [:]
             return conclude()
         }
-        var looked: Set<NapProgram> = []
-        for process in focused {
-            guard let program = NapProgram(process), enter(program, process) else { continue }
-            looked.insert(program)
-            wake(program)
-        }
-        for (program, entry) in entries where entry.step == .focused && !looked.contains(program) {
-            beginWaiting(program, entry, now)
+        for process in focused { enter(process) }
+        for (program, entry) in entries.sorted(by: { $0.key < $1.key }) {
+            let own = focused.filter { has(program, entry, $0) }
+            if !own.isEmpty {
+                entries[program]?.wasFullscreen = own.contains(where: \.isFullscreen)
+                entries[program]?.hasJob = false
+                wake(program)
+            } else if entry.step == .focused {
+                beginWaiting(program, entry, now)
+            }
         }
         return conclude()
     }
@@ -210,6 +213,11 @@ package struct Naps: Hashable, Sendable {
         return conclude()
     }
 
+    /// These processes have been stopped for a program.
+    mutating func isFrozen(_ program: NapProgram, _ processes: [ProcessID]) {
+        if case .frozen? = entries[program]?.step { entries[program]?.step = .frozen(Set(processes)) }
+    }
+
     /// A process says that it is ready to be stopped.
     mutating func isReady(_ process: ProcessID, of program: NapProgram) { entries[program]?.ready.insert(process) }
 
@@ -227,33 +235,39 @@ package struct Naps: Hashable, Sendable {
 
     /// The agent ends.
     mutating func end() -> [Action] {
-        actions += programs { $0.step == .frozen }.map { .thaw($0) }
+        actions += programs { if case .frozen = $0.step { true } else { false } }.map { .thaw($0) }
         entries = [:]
         return conclude()
     }
 
     // MARK: - Steps
 
-    /// Notes that a process has the focus.
-    ///
-    /// - Returns: whether it can nap.
-    private mutating func enter(_ program: NapProgram, _ process: FocusedProcess) -> Bool {
+    /// Notes that a process has the focus, if it can nap.
+    private mutating func enter(_ process: FocusedProcess) {
+        guard let id = process.id, let program = NapProgram(process) else { return }
         if entries[program] == nil {
             for (index, rule) in rules.enumerated() {
                 guard let match = rule.match(process) else { continue }
                 makeRoom()
-                guard entries.count < Naps.maximumPrograms else { return false }
+                guard entries.count < Naps.maximumPrograms else { return }
                 entries[program] = Entry(rule: index, isNamed: match == .named)
                 break
             }
         }
-        guard let id = process.id, var entry = entries.removeValue(forKey: program) else { return false }
-        (entry.wasFullscreen, entry.hasJob) = (process.isFullscreen, false)
+        guard var entry = entries.removeValue(forKey: program) else { return }
         entry.processes.removeAll { $0 == id }
         if entry.processes.count == Naps.maximumProcesses { entry.processes.removeFirst() }
         entry.processes.append(id)
         entries[program] = entry
-        return true
+        wake(program)
+    }
+
+    /// Whether a process is a program's, as far as stopping it is concerned.
+    private func has(_ program: NapProgram, _ entry: Entry, _ process: FocusedProcess) -> Bool {
+        if process.belongs(to: program) { return true }
+        // Who has started it may have ended meanwhile.
+        guard case .frozen(let stopped) = entry.step, let id = process.id else { return false }
+        return stopped.contains(id)
     }
 
     /// Nobody says that a program has ended. So those without the focus are forgotten when there are too many: they are
@@ -309,7 +323,7 @@ package struct Naps: Hashable, Sendable {
 
     private mutating func freeze(_ program: NapProgram, _ processes: [ProcessID]) {
         guard let entry = entries[program] else { return }
-        entries[program]?.step = .frozen
+        entries[program]?.step = .frozen([])
         actions.append(.freeze(program, (Set(entry.processes).union(processes)).sorted()))
     }
 
@@ -332,11 +346,7 @@ package struct Naps: Hashable, Sendable {
         _ uses: [NapRule.Use: Set<FocusedProcess>]
     ) -> Bool {
         ways.contains { way in
-            uses[way]?.contains { process in
-                program.pid == 0
-                    ? process.application == program.application && process.user == program.user
-                    : process.pid == program.pid && process.startTime == program.startTime
-            } == true
+            uses[way]?.contains { $0.belongs(to: program) } == true
         }
     }
 

@@ -30,6 +30,9 @@ package struct FocusedProcess: Hashable, Sendable {
     package let pid: Int32
     /// When it started, as in ``ProcessID``; 0 if nobody knows.
     package let startTime: UInt64
+    /// Those that have started it, directly or not, without having begun another session since, by their numbers; and when
+    /// they started.
+    package let ancestors: [Int32: UInt64]
     /// Its application; empty if it has none. Other processes of the same application and user share the focus.
     package let application: String
     package let user: UInt32?
@@ -42,13 +45,14 @@ package struct FocusedProcess: Hashable, Sendable {
     package init(
         pid: Int32,
         startTime: UInt64 = 0,
+        ancestors: [Int32: UInt64] = [:],
         application: String,
         user: UInt32?,
         window: String = "",
         isFullscreen: Bool = false,
         isOfDesktop: Bool = false
     ) {
-        (self.pid, self.startTime) = (pid, startTime)
+        (self.pid, self.startTime, self.ancestors) = (pid, startTime, ancestors)
         (self.application, self.user) = (application, user)
         (self.window, self.isFullscreen, self.isOfDesktop) = (window, isFullscreen, isOfDesktop)
     }
@@ -59,6 +63,12 @@ package struct FocusedProcess: Hashable, Sendable {
     /// Whether a process has the focus with this one.
     package func includes(pid: Int32, application: String, user: UInt32) -> Bool {
         pid == self.pid || !application.isEmpty && application == self.application && user == self.user
+    }
+
+    /// Whether it is of a program, or would be stopped with it.
+    func belongs(to program: NapProgram) -> Bool {
+        if program.pid == 0 { return application == program.application && user == program.user }
+        return pid == program.pid && startTime == program.startTime || ancestors[program.pid] == program.startTime
     }
 
     var text: String { "process \(pid)" + (application.isEmpty ? "" : " (\(application))") }

@@ -47,6 +47,7 @@ enum CoordinatorMachine {
                 case .deliver(let observer, let names) where !names.isEmpty: results.append(.delivered(observer.id))
                 case .awaitHeldBack(let id): results.append(.nothingIsHeldBack(id))
                 case .freeze(let process, _): results.append(.froze(process, outcome(&choices)))
+                case .freezeProgram(let program, let members): results.append(.frozeProgram(program, members))
                 case .thaw(let process): results.append(.thawed(process, failure: choices.once(in: 6) ? "no" : nil))
                 case .drain(let id): results.append(.drained(id))
                 default: break
