@@ -78,6 +78,32 @@ import Testing
         #expect(part.folder(of: "/particular") == nil)
     }
 
+    @Test func `the mount is found among thousands, whatever bytes the others contain`() throws {
+        let folder = try TemporaryFolder()
+        let script = """
+            for _ in $(seq 2000); do printf '31 24 0:27 / /mnt/na\\357ve rw - ext4 x rw\\n'; done
+            printf '30 24 0:26 / /sys/fs/cgroup rw - cgroup2 x rw\\n'
+            """
+        try #require(try run("sh", ["-c", "{ \(script); } >\"$0\"", folder.path + "/mounts"]).status == 0)
+        #expect(CgroupMount(inFile: folder.path + "/mounts")?.path == "/sys/fs/cgroup")
+    }
+
+    /// The kernel cuts the name after 15 bytes.
+    @Test func `a program is known whatever its name is`() throws {
+        let scene = try Scene(.daemon)
+        let folder = try TemporaryFolder()
+        let program = folder.path + "/программа12"
+        try #require(symlink(try productPath("notify-wait"), program) == 0)
+        let observer = try start(
+            python,
+            ["-c", "import os, sys; os.execv(sys.argv[1], ['notify-wait'] + sys.argv[2:])", program]
+                + ["--address", scene.bus.address, "-v", "-f", "com.example.scene"],
+            environment: withoutDesktop
+        )
+        try observer.waitForErrorOutput(containing: "the observer is live")
+        #expect(try scene.lines() == ["\(observer.pid) foreground default"])
+    }
+
     @Test(arguments: ["1 (a b) T 2", "1 (x) (y)) T 2"])
     func `the state is read whatever the program's name contains`(text: String) {
         #expect(ProcessFolder.state(inStat: Array(text.utf8)) == UInt8(ascii: "T"))

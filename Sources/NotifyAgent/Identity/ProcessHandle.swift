@@ -261,7 +261,7 @@ package struct ProcessFolder: ~Copyable {
     }
 
     private func text(of file: StaticString) -> String? {
-        bytes(of: file).flatMap { String(validating: $0, as: UTF8.self) }
+        bytes(of: file).map { String(decoding: $0, as: UTF8.self) }
     }
 
     private func bytes(of file: StaticString) -> [UInt8]? {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A JSON text, parsed strictly (RFC 8259): nil if it is invalid or nested too deeply.
+/// A JSON text, parsed strictly (RFC 8259): nil if it is invalid or nested too deeply. Only what is not UTF-8 in a string is
+/// replaced: sway passes on the titles of windows as they are.
 package enum JSONValue: Equatable, Sendable {
     case null
     case boolean(Bool)
@@ -130,7 +131,7 @@ private struct JSONReader {
         var bytes: [UInt8] = []
         while let byte = rest.popFirst() {
             switch byte {
-            case UInt8(ascii: "\""): return String(validating: bytes, as: UTF8.self)
+            case UInt8(ascii: "\""): return String(decoding: bytes, as: UTF8.self)
             case 0..<0x20: return nil
             case UInt8(ascii: "\\"):
                 guard let scalar = escape() else { return nil }

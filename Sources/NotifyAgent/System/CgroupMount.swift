@@ -8,11 +8,16 @@ package struct CgroupMount: Equatable, Sendable {
     package let root: String
 
     /// The mount of this machine.
-    package static let unified = SystemFile.text(of: "/proc/self/mountinfo").flatMap {
-        CgroupMount(mountinfo: $0)
+    package static let unified = CgroupMount(inFile: "/proc/self/mountinfo")
+
+    /// Reads what is like `/proc/self/mountinfo`. See proc_pid_mountinfo(5).
+    init?(inFile path: String) {
+        // A line for each mount, and there may be thousands.
+        guard let text = SystemFile.text(of: path, limit: 16 << 20) else { return nil }
+        self.init(mountinfo: text)
     }
 
-    /// Finds the mount in `/proc/self/mountinfo`. See proc_pid_mountinfo(5).
+    /// Finds the mount in the content.
     package init?(mountinfo: String) {
         for line in mountinfo.split(separator: "\n") {
             let fields = line.split(separator: " ")

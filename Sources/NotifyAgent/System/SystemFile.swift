@@ -5,7 +5,7 @@ import Glibc
 /// Files of the kernel and of the machine, and this process's environment. Facts about other processes are read through
 /// ``ProcessFolder``.
 enum SystemFile {
-    /// No file that is read here is larger than this.
+    /// Few files that are read here are larger than this.
     private static let maximumSize = 65_536
 
     /// Variables of this process's own environment that are set and not empty.
@@ -17,23 +17,24 @@ enum SystemFile {
         return result
     }
 
-    /// The content of a file; nil if it can't be read or is not text.
-    static func text(of path: String) -> String? {
-        bytes(of: path).flatMap { String(validating: $0, as: UTF8.self) }
+    /// The content of a file; nil if it can't be opened. What is not text in it is replaced: only the kernel's own words
+    /// are looked for, and names that others have chosen may stand beside them.
+    static func text(of path: String, limit: Int = maximumSize) -> String? {
+        bytes(of: path, limit: limit).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The content of a file, up to the maximum size; nil if it can't be opened.
-    static func bytes(of path: String) -> [UInt8]? {
+    /// The content of a file, up to a size; nil if it can't be opened.
+    static func bytes(of path: String, limit: Int = maximumSize) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        return bytes(from: descriptor)
+        return bytes(from: descriptor, limit: limit)
     }
 
-    /// What is still to be read of a file, without what is behind the maximum size.
-    static func bytes(from descriptor: Int32) -> [UInt8] {
+    /// What is still to be read of a file, up to a size.
+    static func bytes(from descriptor: Int32, limit: Int = maximumSize) -> [UInt8] {
         var bytes: [UInt8] = []
-        while bytes.count < maximumSize {
+        while bytes.count < limit {
             let chunk = [UInt8](unsafeUninitializedCapacity: 4_096) { buffer, count in
                 count = max(0, read(descriptor, buffer.baseAddress, buffer.count))
             }
