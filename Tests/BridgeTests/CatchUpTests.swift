@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandSupport
 import Glibc
+import NotifyBridge
 import NotifyBus
 import TestSupport
 import Testing
@@ -52,6 +54,20 @@ struct CatchUpTests {
         #expect(try heard(nothing, upTo: "com.example.news", by: here) == [])
         // Nothing comes back to the first one.
         #expect(try here.figure("received") == 0)
+    }
+
+    @Test("Of names that a stranger publishes only so many bytes are remembered")
+    func long() throws {
+        let folder = try TemporaryFolder()
+        let text = "broker = mqtt://localhost\nrealm = home\nimport = com.example.*\ncatch-up = yes\n"
+        let configuration = try BridgeConfiguration(ConfigurationFile(text, named: "bridge.conf"))
+        var seen = SeenStamps(in: StateFolder(path: folder.path), configuration)
+        let stamp = Stamp(origin: Origin(high: 1, low: 2), sequence: 3)
+        let tail = String(repeating: "x", count: 511 - 18)
+        let names = try (100_000..<124_000).map { try NotifyName("com.example.\($0)\(tail)") }
+        for name in names { _ = seen.note(stamp, of: name) }
+        let remembered = names.count { !seen.note(stamp, of: $0) }
+        #expect(remembered == (12 << 20) / (511 + 64))
     }
 
     @Test("A bridge that is killed hears each name once, too", arguments: busKinds)

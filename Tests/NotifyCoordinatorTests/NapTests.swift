@@ -213,7 +213,7 @@ private struct Desk {
         #expect(desk.world.frozenPrograms.isEmpty)
     }
 
-    @Test func `a program whose child has the focus or is in use stays awake, and wakes with what is stopped with it`() {
+    @Test func `a program whose child has the focus or is in use is awake, and wakes with what is stopped with it`() {
         let keeps: Set<NapRule.Use> = [.audio, .fullscreen]
         var desk = Desk(Desk.rule("steam", depth: .frozen, keeps: keeps))
         let steam = NapProgram(application: "", World.process(7))

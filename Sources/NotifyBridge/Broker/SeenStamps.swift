@@ -9,14 +9,17 @@ package struct SeenStamps {
     private static let file = "bridge-seen"
     /// Beyond this, a name may be heard once more than it was posted.
     private static let capacity = 65_536
-    /// Names may be long.
-    private static let maximumFileSize = 134_217_728
+    /// The size of these names, each its length plus 64 bytes.
+    private static let maximumSize = 12 << 20
+    /// A name has up to three times its length as a topic; the rest is for stamps, and for what `import` lists.
+    private static let maximumFileSize = 4 * maximumSize
 
     private let folder: StateFolder
     /// Which broker and realm this is about.
     private let title: String
     private let imports: NameRules
     private var stamps: [NotifyName: Stamp] = [:]
+    private var size = 0
     /// The names that an earlier connection subscribed to. A newcomer hears nothing from before: for names that were
     /// added later, only the stamps are recorded.
     private var known = NameRules([])
@@ -42,10 +45,11 @@ package struct SeenStamps {
             if let name {
                 if key == "name" { rules.append(.name(name)) }
                 if key == "prefix" { rules.append(.prefix(name.string)) }
-                if let stamp = Stamp(Array(key.utf8)) { stamps[name] = stamp }
+                if let stamp = Stamp(Array(key.utf8)) { _ = note(stamp, of: name) }
             }
         }
         known = NameRules(rules)
+        isChanged = false
     }
 
     /// Records a stamp.
@@ -54,7 +58,11 @@ package struct SeenStamps {
     package mutating func note(_ stamp: Stamp, of name: NotifyName) -> Bool {
         let last = stamps[name]
         if last == stamp { return false }
-        guard last != nil || stamps.count < Self.capacity else { return true }
+        if last == nil {
+            let cost = name.string.utf8.count + 64
+            guard stamps.count < Self.capacity, size + cost <= Self.maximumSize else { return true }
+            size += cost
+        }
         stamps[name] = stamp
         isChanged = true
         return true
@@ -79,16 +87,16 @@ package struct SeenStamps {
         guard isChanged else { return }
         isChanged = false
         let map = TopicMap(realm: String(title.split(separator: " ").last ?? ""))
-        var lines = [title]
+        var text = title + "\n"
         let rules = isComplete ? imports : known
         // Topics, because names may contain newlines.
-        for name in rules.names { lines.append("name \(map.topic(of: name))") }
+        for name in rules.names { text += "name \(map.topic(of: name))\n" }
         for prefix in rules.prefixes {
-            if let name = try? NotifyName(prefix) { lines.append("prefix \(map.topic(of: name))") }
+            if let name = try? NotifyName(prefix) { text += "prefix \(map.topic(of: name))\n" }
         }
-        for (name, stamp) in stamps { lines.append("\(stamp) \(map.topic(of: name))") }
+        for (name, stamp) in stamps { text += "\(stamp) \(map.topic(of: name))\n" }
         do throws(TextFile.Fault) {
-            try folder.replace(Self.file, with: lines.joined(separator: "\n") + "\n")
+            try folder.replace(Self.file, with: text)
         } catch {
             throw ConfigurationError("\(folder.path)/\(Self.file) \(error): after a restart, names may be heard again")
         }
