@@ -151,6 +151,7 @@ final class GnomeSource: Source {
             guard let slice = slices[event.watch] else { continue }
             let name = String(decoding: event.name, as: UTF8.self)
             if event.isAny(of: IN_CREATE) { enter(name, in: slice) }
+            if event.isAny(of: IN_IGNORED) { slices[event.watch] = nil }
             if event.isAny(of: IN_DELETE) { leave(slice + "/" + name) }
         }
         let touched = Set(events.map(\.watch))
