@@ -60,10 +60,9 @@ final class LogindDelays {
             ) { [self] answer in
                 asked.remove(delay)
                 guard let values = try? answer.get() else { return }
+                guard let lock = values.first?.descriptor, lock >= 0 else { return values.closeDescriptors() }
                 // One that came too late or for nobody is given back.
-                guard let lock = values.first?.descriptor, lock >= 0, locks[delay] == nil, wanted.contains(delay),
-                    mayDelay
-                else {
+                guard locks[delay] == nil, wanted.contains(delay), mayDelay else {
                     values.closeDescriptors()
                     return take()
                 }
