@@ -115,6 +115,44 @@ struct LogindSourceTests {
         try scene.wait(for: ["\(observer.pid) foreground default"])
     }
 
+    @Test func `a logind that fails to answer is asked again, and until then nothing is known`() throws {
+        let logind = try MockLogind()
+        let folder = try TemporaryFolder()
+        let code = """
+            import os
+            if not os.path.exists('\(folder.path)/mended'):
+                raise dbus.exceptions.DBusException('', name='org.freedesktop.DBus.Error.NoReply')
+            ret = [('2', dbus.UInt32(\(geteuid())), 'user', 'seat0', dbus.ObjectPath('/org/freedesktop/login1/session/2'))]
+            """
+        try logind.addSession("2", user: geteuid())
+        try logind.replace("ListSessions", "", "a(susso)", by: code)
+        let scene = try makeScene(logind)
+        let observer = try scene.startObserver()
+        try scene.waitForStatus("logind   off")
+        try folder.write("", to: "mended")
+        try scene.waitForStatus("session 2 of user \(geteuid()) active")
+        #expect(try scene.lines() == ["\(observer.pid) foreground default"])
+    }
+
+    @Test func `a lock that logind answers without a descriptor is not asked for at once`() throws {
+        let logind = try MockLogind()
+        let folder = try TemporaryFolder()
+        let log = folder.path + "/log"
+        try logind.replace("Inhibit", "ssss", "s", by: "open('\(log)', 'a').write('.')\nret = ''")
+        let scene = try makeScene(logind)
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", scene.bus.address, "-v", "-f", "org.notifybus.system.willsleep"],
+            environment: withoutDesktop
+        )
+        try observer.waitForErrorOutput(containing: "the observer is live")
+        try scene.waitForStatus("logind   live")
+        #expect(waitUntil { (try? readFile(log).isEmpty) == false })
+        for number in 0..<20 { try logind.addSession("\(number)", user: geteuid()) }
+        // At the beginning, and whenever everything is asked for anew.
+        #expect(try readFile(log).count <= 25)
+    }
+
     @Test func `a stranger on the system bus can't lock the screen`() throws {
         let logind = try MockLogind()
         try logind.addSession("2", user: geteuid())

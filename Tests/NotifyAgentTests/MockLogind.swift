@@ -148,6 +148,13 @@ final class MockLogind: Sendable {
         try emit(signal, "b", arguments)
     }
 
+    /// Has a method run this in Python from now on.
+    func replace(_ method: String, _ arguments: String, _ result: String, by code: String) throws {
+        var body = RawBody()
+        for text in ["org.freedesktop.login1.Manager", method, arguments, result, code] { body.append(text) }
+        try call("", MockLogind.mock, "AddMethod", "sssss", body)
+    }
+
     /// What its clients delay: "sleep", "shutdown".
     func delays() throws -> Set<String> {
         let reply = try control.withLock { control in

@@ -69,7 +69,10 @@ final class PropertyClient: ServiceClient {
     private func ask(_ object: Object) {
         guard let current else { return }
         current.properties(of: object.interface, at: object.path) { [self] answer in
-            guard let answer else { return tell(.away("\(service.title) did not report its properties")) }
+            guard let answer else {
+                tell(.away("\(service.title) did not report its properties"))
+                return current.comeAgain()
+            }
             values[object] = answer
             report()
         }

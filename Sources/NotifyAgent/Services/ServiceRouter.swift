@@ -38,8 +38,14 @@ final class Service {
     let owner: String
     private(set) var isThere = true
     private let link: BusLink
+    private let presentLater: (Service) -> Void
 
-    init(owner: String, on link: BusLink) { (self.owner, self.link) = (owner, link) }
+    init(owner: String, on link: BusLink, presentLater: @escaping (Service) -> Void) {
+        (self.owner, self.link, self.presentLater) = (owner, link, presentLater)
+    }
+
+    /// An answer is missing: the client is told once more, after a while, that the service has come.
+    func comeAgain() { presentLater(self) }
 
     func leave() { isThere = false }
 
@@ -105,6 +111,8 @@ final class ServiceRouter: ServiceBus {
         let retry: Retry
         /// Since when it is there.
         var since = MonotonicTime(nanoseconds: 0)
+        /// Whether the client is told once more that it is there.
+        var comesAgain = false
         /// Counts the questions for its owner: the answer to an earlier one comes too late.
         var round = 0
         var isFollowed = false
@@ -207,8 +215,21 @@ final class ServiceRouter: ServiceBus {
             return startLater(entry)
         }
         entry.retry.cancel()
-        entry.since = .now
-        let service = Service(owner: owner, on: link)
+        present(entry, owner)
+    }
+
+    private func present(_ entry: Entry, _ owner: String) {
+        entry.leave()
+        (entry.since, entry.comesAgain) = (.now, false)
+        let service = Service(owner: owner, on: link) { [weak self, weak entry] service in
+            guard let self, let entry, entry.current === service, !entry.comesAgain else { return }
+            entry.comesAgain = true
+            // One that has answered for long is asked again at once.
+            if entry.since + Retry.longest <= .now { entry.retry.reset() }
+            entry.retry.schedule { [weak self, weak entry] in
+                if let entry, entry.current === service { self?.present(entry, owner) }
+            }
+        }
         entry.current = service
         entry.client.serviceHasCome(service)
     }
@@ -235,6 +256,14 @@ final class ServiceRouter: ServiceBus {
 }
 
 extension BusFault {
+    /// Whether the service may answer later: it did not say that it knows no such thing.
+    var isPassing: Bool {
+        let unknown = [
+            "UnknownMethod", "UnknownObject", "UnknownInterface", "UnknownProperty", "NotSupported", "NotFound",
+        ]
+        return !unknown.contains { name.hasSuffix("." + $0) }
+    }
+
     /// Whether the bus has no such service, nor a way to start it.
     fileprivate var saysNobodyKnows: Bool {
         name == "org.freedesktop.DBus.Error.ServiceUnknown" || name == "org.freedesktop.DBus.Error.NameHasNoOwner"

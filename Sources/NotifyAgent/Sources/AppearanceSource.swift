@@ -45,7 +45,9 @@ final class AppearanceSource: Source, ServiceClient {
                 values.closeDescriptors()
                 if !isAnswered { report(values.first) }
             case .failure(let fault):
-                if !isAnswered { driver?.isOff("the desktop's portal has no such setting: \(fault.message)") }
+                if isAnswered { return }
+                driver?.isOff("the desktop's portal has no such setting: \(fault.message)")
+                if fault.isPassing { service.comeAgain() }
             }
         }
     }

@@ -33,6 +33,8 @@ final class LogindSource: Source, ServiceClient {
     private var logins = Logins()
     private var idOfPath: [String: String] = [:]
     private var openQuestions = 0
+    /// Whether logind has not answered what all else depends on.
+    private var isUnknown = false
     /// Whether something has happened meanwhile that must be asked for again.
     private var mustAskAgain = false
     /// Sessions of other users, and the ids of all sessions that people work in.
@@ -76,7 +78,7 @@ final class LogindSource: Source, ServiceClient {
         logins = Logins()
         idOfPath = [:]
         openQuestions = 0
-        mustAskAgain = false
+        (mustAskAgain, isUnknown) = (false, false)
         classOfSession = [:]
     }
 
@@ -87,7 +89,7 @@ final class LogindSource: Source, ServiceClient {
             mustAskAgain = true
             return
         }
-        mustAskAgain = false
+        (mustAskAgain, isUnknown) = (false, false)
         askForProperties(of: LogindSource.manager, at: LogindSource.path) { [self] values in
             if let isAsleep = values["PreparingForSleep"]?.boolean { logins.isAsleep = isAsleep }
             if let isEnding = values["PreparingForShutdown"]?.boolean { logins.isShuttingDown = isEnding }
@@ -96,7 +98,11 @@ final class LogindSource: Source, ServiceClient {
         }
         ask { [self] logind, isAnswered in
             logind.call("ListSessions", of: LogindSource.manager, at: LogindSource.path) { answer in
-                if let list = (try? answer.get())?.first?.elements { self.takeSessions(list) }
+                if let list = (try? answer.get())?.first?.elements {
+                    self.takeSessions(list)
+                } else {
+                    self.isUnknown = true
+                }
                 isAnswered()
             }
         }
@@ -147,9 +153,10 @@ final class LogindSource: Source, ServiceClient {
         at path: String,
         then completion: @escaping ([String: BusValue]) -> Void
     ) {
-        ask { logind, isAnswered in
-            logind.properties(of: interface, at: path) { values in
-                if let values { completion(values) }
+        ask { [self] logind, isAnswered in
+            logind.properties(of: interface, at: path) { [self] values in
+                // A session may have ended.
+                if let values { completion(values) } else if path == LogindSource.path { isUnknown = true }
                 isAnswered()
             }
         }
@@ -162,6 +169,10 @@ final class LogindSource: Source, ServiceClient {
         question(logind) { [self] in
             openQuestions -= 1
             guard openQuestions == 0 else { return }
+            if isUnknown {
+                driver?.isOff("systemd-logind did not report its sessions")
+                return logind.comeAgain()
+            }
             report()
             if mustAskAgain { askForEverything() }
         }

@@ -141,7 +141,20 @@ private final class SoundPlayers {
 private protocol InhibitorList {
     var service: FollowedService { get }
     func hasChanged(_ signal: BusSignal) -> Bool
-    func find(in service: Service, then completion: @escaping (Set<FocusedProcess>) -> Void)
+    /// - Parameter completion: called with nil if it did not tell.
+    func find(in service: Service, then completion: @escaping (Set<FocusedProcess>?) -> Void)
+}
+
+extension BusAnswer {
+    /// None if there is no such list; nil if there may be one.
+    fileprivate var entries: [BusValue]? {
+        switch self {
+        case .success(let values):
+            values.closeDescriptors()
+            return values.first?.elements ?? []
+        case .failure(let fault): return fault.isPassing ? nil : []
+        }
+    }
 }
 
 /// Keeps up to date with a list of them.
@@ -187,7 +200,9 @@ private final class InhibitorWatch: ServiceClient {
         isAsking = true
         list.find(in: current) { [weak self] holders in
             guard let self else { return }
-            (self.holders, isAsking) = (holders, false)
+            isAsking = false
+            guard let holders else { return current.comeAgain() }
+            self.holders = holders
             changed()
             if mustAskAgain { ask() }
         }
@@ -208,11 +223,9 @@ private struct LogindInhibitors: InhibitorList {
 
     func hasChanged(_ signal: BusSignal) -> Bool { PropertyChange(signal)?.values["BlockInhibited"] != nil }
 
-    func find(in service: Service, then completion: @escaping (Set<FocusedProcess>) -> Void) {
+    func find(in service: Service, then completion: @escaping (Set<FocusedProcess>?) -> Void) {
         service.call("ListInhibitors", of: LogindSource.manager, at: LogindSource.path) { answer in
-            let values = (try? answer.get()) ?? []
-            values.closeDescriptors()
-            let entries = values.first?.elements ?? []
+            guard let entries = answer.entries else { return completion(nil) }
             var holders: Set<FocusedProcess> = []
             for entry in entries.prefix(4_096) {
                 // What, who, why, mode, user and process.
@@ -244,11 +257,10 @@ private struct SessionInhibitors: InhibitorList {
         signal.member == "InhibitorAdded" || signal.member == "InhibitorRemoved"
     }
 
-    func find(in service: Service, then completion: @escaping (Set<FocusedProcess>) -> Void) {
+    func find(in service: Service, then completion: @escaping (Set<FocusedProcess>?) -> Void) {
         service.call("GetInhibitors", of: SessionInhibitors.manager, at: SessionInhibitors.path) { answer in
-            let values = (try? answer.get()) ?? []
-            values.closeDescriptors()
-            let paths = (values.first?.elements ?? []).prefix(SessionInhibitors.maximum).compactMap { value in
+            guard let entries = answer.entries else { return completion(nil) }
+            let paths = entries.prefix(SessionInhibitors.maximum).compactMap { value in
                 if case .text(UInt8(ascii: "o"), let path) = value { path } else { nil }
             }
             ask(service, paths[...], [], completion)
@@ -260,7 +272,7 @@ private struct SessionInhibitors: InhibitorList {
         _ service: Service,
         _ rest: ArraySlice<String>,
         _ found: Set<FocusedProcess>,
-        _ completion: @escaping (Set<FocusedProcess>) -> Void
+        _ completion: @escaping (Set<FocusedProcess>?) -> Void
     ) {
         guard let path = rest.first else { return completion(found) }
         service.call("GetAppId", of: SessionInhibitors.inhibitor, at: path) { answer in

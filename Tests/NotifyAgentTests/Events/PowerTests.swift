@@ -42,6 +42,33 @@ import Testing
         for each in [percent.observation, source.observation, any.observation] { each.cancel() }
     }
 
+    @Test(arguments: anyBusKind())
+    func `a service that fails to answer once is asked again`(kind: BusKind) throws {
+        let machine = try PrivateBus(.daemon)
+        let upower = try RawBusClient(address: machine.address)
+        var body = RawBody()
+        body.append("org.freedesktop.UPower")
+        body.append(UInt32(0))
+        try #require(try upower.callBus("RequestName", signature: "su", body: body.bytes).uint32 == 1)
+        let scene = try EventScene(kind, environment: ["DBUS_SYSTEM_BUS_ADDRESS": machine.address])
+        let percent = try scene.observe(PowerState.percent)
+        // Of each round's two questions.
+        for number in 0..<4 {
+            var call = try upower.readMessage()
+            while call.member != "GetAll" { call = try upower.readMessage() }
+            var answer = RawMessage(number == 1 ? .error : .reply)
+            (answer.destination, answer.replySerial) = (call.sender, call.serial)
+            if number == 1 {
+                answer.errorName = "org.freedesktop.DBus.Error.NoReply"
+            } else {
+                (answer.signature, answer.body) = ("a{sv}", [UInt8](repeating: 0, count: 8))
+            }
+            try upower.send(answer)
+        }
+        try scene.waitUntilLive(PowerState.percent)
+        percent.observation.cancel()
+    }
+
     @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"), arguments: anyBusKind())
     func `while UPower is away the states are 0; once it is back only what has changed is posted`(kind: BusKind)
         throws

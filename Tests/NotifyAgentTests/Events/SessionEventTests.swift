@@ -39,6 +39,29 @@ struct SessionEventTests {
         }
     }
 
+    @Test func `a portal that fails to answer is asked again`() throws {
+        let (name, path) = ("org.freedesktop.portal.Desktop", "/org/freedesktop/portal/desktop")
+        let scene = try EventScene(.daemon)
+        let template = """
+            BUS_NAME = '\(name)'
+            MAIN_OBJ = '\(path)'
+            MAIN_IFACE = 'org.freedesktop.portal.Settings'
+            SYSTEM_BUS = False
+            FAIL = "dbus.exceptions.DBusException('', name='org.freedesktop.DBus.Error.NoReply')"
+            CODE = "self.count = getattr(self, 'count', 0) + 1\\nif self.count < 3: raise " + FAIL
+            def load(mock, parameters):
+                mock.AddMethod(MAIN_IFACE, 'Read', 'ss', 'v', CODE + "\\nret = dbus.UInt32(1, variant_level=2)")
+            """
+        let file = "\(scene.folder.path)/portal.py"
+        #expect(try run("sh", ["-c", "cat >\(shellWord(file))"], input: template).status == 0)
+        let portal = try MockService(scene.bus, name, path, ["--template", file])
+        let appearance = try scene.observe("org.notifybus.session.appearance")
+        try scene.waitUntilLive("org.notifybus.session.appearance")
+        #expect(try scene.state(of: "org.notifybus.session.appearance") == 1)
+        appearance.observation.cancel()
+        try portal.end()
+    }
+
     @Test(arguments: anyBusKind())
     func `each switch between dark and light is one post, and so is one made while the portal was away`(kind: BusKind)
         throws
