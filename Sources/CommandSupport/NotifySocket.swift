@@ -7,12 +7,12 @@ package enum NotifySocket {
     /// Sends a message such as `READY=1` to `$NOTIFY_SOCKET`.
     ///
     /// - Returns: what went wrong; nil also if the variable is not set.
-    package static func tell(_ message: String) -> String? {
+    package static func tell(_ message: String, within limit: Duration? = nil) -> String? {
         guard let socket = getenv("NOTIFY_SOCKET"), socket.pointee != 0 else { return nil }
-        return send(message, to: Argument(socket))
+        return send(message, to: Argument(socket), within: limit)
     }
 
-    private static func send(_ message: String, to path: Argument) -> String? {
+    private static func send(_ message: String, to path: Argument, within limit: Duration?) -> String? {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let name = path.bytes
@@ -32,11 +32,16 @@ package enum NotifySocket {
         defer { close(descriptor) }
         let offset = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2
         let length = socklen_t(offset + name.count + (name[0] == UInt8(ascii: "/") ? 1 : 0))
-        let sent = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                sendto(descriptor, message, message.utf8.count, Int32(MSG_NOSIGNAL), $0, length)
-            }
+        // Only if it is connected poll(2) reports whether there is room in the queue of its reader.
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, length) }
         }
-        return sent < 0 ? Diagnostics.text(of: errno) : nil
+        guard status == 0 else { return Diagnostics.text(of: errno) }
+        return switch StandardStreams.write(message, to: descriptor, within: limit) {
+        case .written: nil
+        case .gaveUp: "nobody reads it"
+        case .readerGone: Diagnostics.text(of: EPIPE)
+        case .failed(let number): Diagnostics.text(of: number)
+        }
     }
 }

@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// The signals that a command's main loop reads from a descriptor: those that end it, and SIGCHLD.
+/// The signals that a command's main loop reads from a descriptor, such as those that end it.
 ///
 /// A signal that was ignored before us, as by `nohup` or the `&` of a script, stays ignored.
 package struct Signals: Sendable {
@@ -28,7 +28,7 @@ package struct Signals: Sendable {
     package init(and others: [Int32] = []) throws(CommandFailure) {
         // If our parent ignored it, children would vanish without leaving a status.
         signal(SIGCHLD, SIG_DFL)
-        try self.init(only: [SIGCHLD] + (Signals.ending + others).filter { !Signals.isIgnored($0) })
+        try self.init(only: (Signals.ending + others).filter { !Signals.isIgnored($0) })
     }
 
     /// Blocks these signals, and reads nothing but them, even if they are ignored.

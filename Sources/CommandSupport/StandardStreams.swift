@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import Synchronization
 
 /// Standard input, output and error, without the buffers of `<stdio.h>`.
 package enum StandardStreams {
@@ -12,8 +13,18 @@ package enum StandardStreams {
         case written
         /// The reader has gone (`EPIPE`), which is normal for `| head -1`.
         case readerGone
+        /// The reader has stopped reading, and something else is due.
+        case gaveUp
         case failed(errno: Int32)
     }
+
+    /// What ends the wait for a reader.
+    private struct Patience {
+        var signals: Int32 = -1
+        var deadline = Int64.max
+    }
+
+    private static let patience = Mutex(Patience())
 
     /// Must be called first of all.
     ///
@@ -26,28 +37,65 @@ package enum StandardStreams {
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Writes all of `text`, in one call unless the kernel accepts less.
-    package static func write(_ text: String, to descriptor: Int32) -> WriteResult {
-        var text = text
-        return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
+    /// From now on a reader that has stopped reading is waited for only until the deadline, or one of the signals, if
+    /// they no longer end the process by themselves.
+    package static func wait(until deadline: Int64?, or signals: Signals? = nil) {
+        patience.withLock { $0 = Patience(signals: signals?.descriptor ?? -1, deadline: deadline ?? .max) }
     }
 
-    package static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> WriteResult {
+    /// Waits until a descriptor can be written to.
+    ///
+    /// - Returns: false if something else is due, or the limit has passed.
+    package static func wait(for descriptor: Int32, within limit: Duration? = nil) -> Bool {
+        let patience = patience.withLock { $0 }
+        let now = Clock.monotonic
+        // A reader that is well takes milliseconds, even for what is written when the time is over.
+        let end = min(max(patience.deadline, now + 100_000_000), limit.map { now + $0.inNanoseconds } ?? .max)
+        var sources = [
+            pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0),
+            pollfd(fd: patience.signals, events: Int16(POLLIN), revents: 0),
+        ]
+        let timeout = end == .max ? -1 : Int32(clamping: (end - now + 999_999) / 1_000_000)
+        return poll(&sources, 2, timeout) != 0 && sources[1].revents == 0
+    }
+
+    /// Sleeps for some milliseconds, and returns whether what ends the wait for a reader is due by then.
+    package static func isDue(within milliseconds: Int32) -> Bool {
+        let patience = patience.withLock { $0 }
+        var source = pollfd(fd: patience.signals, events: Int16(POLLIN), revents: 0)
+        return poll(&source, 1, milliseconds) != 0 || patience.deadline <= Clock.monotonic
+    }
+
+    /// Writes all of `text`, in one call unless the kernel accepts less.
+    package static func write(_ text: String, to descriptor: Int32, within limit: Duration? = nil) -> WriteResult {
+        var text = text
+        return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor, within: limit) }
+    }
+
+    /// - Parameter limit: how long to wait each time that the reader has stopped reading.
+    package static func write(
+        _ bytes: UnsafeRawBufferPointer,
+        to descriptor: Int32,
+        within limit: Duration? = nil
+    ) -> WriteResult {
+        let outlet = Outlet(descriptor)
         var rest = bytes[...]
+        var isStuck = false
         while !rest.isEmpty {
-            let part = UnsafeRawBufferPointer(rebasing: rest)
-            let count = Glibc.write(descriptor, part.baseAddress, part.count)
+            let count = outlet.write(UnsafeRawBufferPointer(rebasing: rest))
             if count >= 0 {
                 rest = rest.dropFirst(count)
+                isStuck = false
                 continue
             }
             switch errno {
             case EINTR: continue
             case EPIPE: return .readerGone
             case EAGAIN:
-                // Somebody else has made the descriptor non-blocking.
-                var writable = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                poll(&writable, 1, -1)
+                // A terminal with room for one byte is writable, but takes no line feed.
+                if isStuck { poll(nil, 0, 10) }
+                isStuck = true
+                if !wait(for: descriptor, within: limit) { return .gaveUp }
             default: return .failed(errno: errno)
             }
         }

@@ -22,6 +22,7 @@ enum AgentRunner {
             // Before the threads are started, so that none of them receives the signals.
             inbox = try Mailbox()
             signals = try Signals()
+            StandardStreams.wait(until: nil, or: signals)
             service = try AgentService(
                 bus: settings.common.notifyBus,
                 configuration: configuration,
@@ -60,13 +61,12 @@ enum AgentRunner {
             ]
             guard poll(&sources, 2, hasServed ? -1 : deadline.milliseconds) >= 0 else { continue }
             while let signal = signals.next() {
-                guard signal.number != SIGCHLD else { continue }
                 if signal.number == SIGHUP {
                     service.reload()
                     continue
                 }
                 logger.notice("terminating on signal \(signal.number)")
-                _ = NotifySocket.tell("STOPPING=1")
+                _ = NotifySocket.tell("STOPPING=1", within: .seconds(1))
                 return .done
             }
             inbox.clear()
@@ -99,7 +99,7 @@ enum AgentRunner {
             return .failed
         case .wasReplaced:
             logger.notice("terminating: replaced by another agent")
-            _ = NotifySocket.tell("STOPPING=1")
+            _ = NotifySocket.tell("STOPPING=1", within: .seconds(1))
             return .done
         case .refused(let message):
             diagnostics.error("the bus refused the name org.notifybus.Agent1: \(message)")

@@ -19,6 +19,8 @@ struct LiveView {
     private var isDirty = true
     private var readsKeys = isatty(STDIN_FILENO) == 1
     private var note = ""
+    /// The bus that is to be shown next, while it is being connected to.
+    private var next: (bus: NotifyCenter.Bus, feed: Mailbox<Result<Feed, CommandFailure>>)?
     /// Whether a rate is displayed, which decreases by itself.
     private var isMoving = false
 
@@ -36,10 +38,12 @@ struct LiveView {
         var screen = Screen()
         defer { screen.leave() }
         while true {
-            let ready = feed.sleep(until: nextDrawing, beside: [signals.descriptor, readsKeys ? STDIN_FILENO : -1])
+            let ready = feed.sleep(
+                until: nextDrawing(on: screen),
+                beside: [signals.descriptor, readsKeys ? STDIN_FILENO : -1, next?.feed.descriptor ?? -1]
+            )
             while let signal = signals.next() {
                 switch signal.number {
-                case SIGCHLD: continue
                 case SIGWINCH: isDirty = true
                 case SIGTSTP:
                     // ^Z: the shell has the terminal until this continues.
@@ -58,13 +62,17 @@ struct LiveView {
                 }
                 for key in keys where !handle(key) { return .code(.done) }
             }
+            if ready[2] { changeBus() }
             if feed.take(into: &model) { isDirty = true }
             let now = Clock.monotonic
             if isMoving, now - lastDrawing >= 1_000_000_000 { isDirty = true }
-            if isDirty, now - lastDrawing >= LiveView.pause {
+            if isDirty || screen.isPending, now - lastDrawing >= LiveView.pause {
                 // A terminal that takes no output, as after ^S, must not keep signals and keys waiting.
                 switch screen.condition {
-                case .takesOutput: draw(on: screen, now)
+                case .takesOutput where screen.isPending:
+                    screen.flush()
+                    lastDrawing = now
+                case .takesOutput: draw(on: &screen, now)
                 case .blocked: lastDrawing = now
                 // The kernel sends SIGHUP only if this is its controlling terminal.
                 case .gone: return .signal(SIGHUP)
@@ -74,13 +82,15 @@ struct LiveView {
     }
 
     /// When to check the clock again; nil while nothing changes.
-    private var nextDrawing: Deadline? {
+    private func nextDrawing(on screen: Screen) -> Deadline? {
         let now = Clock.monotonic
-        if isDirty { return Deadline(after: .nanoseconds(max(0, lastDrawing + LiveView.pause - now))) }
+        if isDirty || screen.isPending {
+            return Deadline(after: .nanoseconds(max(0, lastDrawing + LiveView.pause - now)))
+        }
         return isMoving ? Deadline(after: .nanoseconds(max(0, lastDrawing + 1_000_000_000 - now))) : nil
     }
 
-    private mutating func draw(on screen: Screen, _ now: Int64) {
+    private mutating func draw(on screen: inout Screen, _ now: Int64) {
         let size = Terminal.size ?? (80, 24)
         let page = Page(model, now: now, part: part)
         let name: String =
@@ -127,18 +137,34 @@ struct LiveView {
         case UInt8(ascii: "s"): model.order = model.order.next
         case UInt8(ascii: "\t"): part = part.next
         case UInt8(ascii: "r"): model.forgetCounts(at: Clock.monotonic)
-        case UInt8(ascii: "b"): changeBus()
+        case UInt8(ascii: "b"): connect()
         default: isDirty = false
         }
         return true
     }
 
-    /// From the session bus to the system bus, and to the one given at the start if it is neither.
+    /// From the session bus to the system bus, and to the one given at the start if it is neither. A bus may take its
+    /// time, and signals and keys must not wait for it.
+    private mutating func connect() {
+        if next != nil { return }
+        let other = buses[((buses.firstIndex(of: bus) ?? 0) + 1) % buses.count]
+        do {
+            let mailbox = try Mailbox<Result<Feed, CommandFailure>>()
+            try EngineThread(name: "notify-top") {
+                mailbox.put(Result { () throws(CommandFailure) in try Feed(other) })
+            }.detach()
+            next = (other, mailbox)
+        } catch {
+            note = "\(error)"
+        }
+    }
+
     private mutating func changeBus() {
-        let next = (buses.firstIndex(of: bus) ?? 0) + 1
-        let other = buses[next % buses.count]
+        guard let (other, mailbox) = next, let result = mailbox.take() else { return }
+        next = nil
+        isDirty = true
         do throws(CommandFailure) {
-            feed = try Feed(other)
+            feed = try result.get()
             bus = other
             note = feed.obstacle ?? ""
             model = Model(order: model.order, start: Clock.monotonic, isInSandbox: !other.isWhole)

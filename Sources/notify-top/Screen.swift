@@ -6,6 +6,9 @@ import Glibc
 /// The whole terminal, controlled by the ECMA-48 escape sequences that every current terminal supports, and termios(3).
 struct Screen {
     private var saved: termios?
+    private let outlet = Outlet(STDOUT_FILENO)
+    /// What the terminal has not taken yet.
+    private var rest: ArraySlice<UInt8> = []
 
     /// Takes over the terminal: the alternate screen, no cursor, and unbuffered keys.
     init() {
@@ -37,17 +40,16 @@ struct Screen {
     }
 
     /// Restores the terminal, as far as that can be done without waiting for it.
-    func leave() {
-        if condition == .takesOutput { restoreScreen() }
+    mutating func leave() {
+        if condition == .takesOutput { write("\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l") }
         if var saved { tcsetattr(STDIN_FILENO, TCSANOW, &saved) }
     }
 
-    private func restoreScreen() {
-        write("\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l")
-    }
+    /// Whether part of the last page has not been drawn.
+    var isPending: Bool { !rest.isEmpty }
 
-    /// Draws lines, which must fit, in a single write and without flicker.
-    func draw(_ lines: [String]) {
+    /// Draws lines, which must fit, in a single write and without flicker, if the terminal takes that much.
+    mutating func draw(_ lines: [String]) {
         write("\u{1b}[H" + lines.map { $0 + "\u{1b}[K" }.joined(separator: "\r\n") + "\u{1b}[J")
     }
 
@@ -58,7 +60,20 @@ struct Screen {
         return count > 0 ? Array(bytes[..<count]) : count < 0 && errno == EINTR ? [] : nil
     }
 
-    private func write(_ text: String) {
-        _ = StandardStreams.write(text, to: STDOUT_FILENO)
+    /// Draws what is pending, as far as the terminal takes it.
+    mutating func flush() {
+        while isPending {
+            let count = rest.withUnsafeBytes { outlet.write($0) }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+            } else if errno != EINTR {
+                return
+            }
+        }
+    }
+
+    private mutating func write(_ text: String) {
+        rest += text.utf8
+        flush()
     }
 }

@@ -21,6 +21,7 @@ final class Inbox: Sendable {
         /// Whether the next return of the bus should not be reported.
         var ignoresReturn = false
         var refused = 0
+        var hasEnded = false
     }
 
     // Held only while adding or removing, never across a call into the center or to the kernel's pipe.
@@ -63,6 +64,14 @@ final class Inbox: Sendable {
             contents.ignoresReturn = index == nil
         }
     }
+
+    /// Everything has come that the `--then` command posted before it failed.
+    func noteEnd() {
+        contents.withLock { $0.hasEnded = true }
+        wakeup.signal()
+    }
+
+    var hasEnded: Bool { contents.withLock { $0.hasEnded } }
 
     func takeArrival() -> Notification? {
         contents.withLock { $0.arrivals.popFirst() }

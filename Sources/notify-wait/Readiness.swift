@@ -5,13 +5,10 @@ import Glibc
 
 /// Reports that the observer is live, in every requested way.
 enum Readiness {
-    /// - Parameter isInterrupted: called from time to time while it waits for a reader; it gives up when that returns
-    ///   true.
     /// - Returns: the created file, to be removed if a signal ends the wait.
     static func announce(
         _ settings: WaitSettings,
-        _ diagnostics: Diagnostics,
-        isInterrupted: () -> Bool
+        _ diagnostics: Diagnostics
     ) throws(CommandFailure) -> ReadyFile? {
         if let descriptor = settings.readyDescriptor {
             let result = StandardStreams.write("\n", to: descriptor)
@@ -23,7 +20,7 @@ enum Readiness {
         var file: ReadyFile?
         if let path = settings.readyFile {
             do throws(Errno) {
-                file = try ReadyFile(path, isInterrupted: isInterrupted)
+                file = try ReadyFile(path)
             } catch {
                 throw CommandFailure("can't create \(path.quoted): \(Diagnostics.text(of: error.number))")
             }
@@ -49,13 +46,13 @@ struct ReadyFile {
 
     /// A missing or regular file is replaced with a single rename, so that anyone who sees it sees all of it. Anything
     /// else is written to: replacing `/dev/null` or somebody's FIFO would be vandalism.
-    init(_ path: Argument, isInterrupted: () -> Bool) throws(Errno) {
+    init(_ path: Argument) throws(Errno) {
         self.path = path
         let line = "\(getpid())\n"
         var found = stat()
         if lstat(path.start, &found) == 0, found.st_mode & S_IFMT != S_IFREG {
             identity = nil
-            try ReadyFile.write(line, into: path, isInterrupted)
+            try ReadyFile.write(line, into: path)
         } else {
             identity = try ReadyFile.put(line, at: path)
         }
@@ -97,7 +94,7 @@ struct ReadyFile {
     }
 
     /// Opens the existing file and writes to it, like `>` in a shell.
-    private static func write(_ line: String, into path: Argument, _ isInterrupted: () -> Bool) throws(Errno) {
+    private static func write(_ line: String, into path: Argument) throws(Errno) {
         while true {
             let descriptor = open(path.start, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
             if descriptor >= 0 {
@@ -107,9 +104,9 @@ struct ReadyFile {
                 }
                 return
             }
-            // A FIFO that nobody reads yet. Nothing reports when somebody does.
+            // A FIFO that nobody reads yet. Nothing reports when somebody does, and perhaps nobody ever will.
             guard errno == ENXIO, isFIFO(path) else { throw Errno(number: errno) }
-            if isInterrupted() { return }
+            if StandardStreams.isDue(within: 10) { return }
         }
     }
 

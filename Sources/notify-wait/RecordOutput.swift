@@ -9,13 +9,14 @@ struct RecordOutput {
     private let end: UInt8
     private var record: [UInt8] = []
     private var written = 0
+    private let outlet = Outlet(STDOUT_FILENO)
 
     init(_ settings: WaitSettings) {
         format = settings.isJSON ? .json : settings.format ?? .plain
         end = settings.endsWithNull ? 0 : UInt8(ascii: "\n")
     }
 
-    /// How much a pipe accepts at once when poll(2) reports it as writable.
+    /// How much is written at once.
     private static let pageSize = 4_096
 
     /// Whether something has not been written yet.
@@ -23,12 +24,6 @@ struct RecordOutput {
 
     /// Whether more can be added without leaving a record unwritten.
     var hasRoom: Bool { record.count - written < RecordOutput.pageSize }
-
-    /// Whether `write` would make progress now.
-    var isWritable: Bool {
-        var descriptor = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
-        return poll(&descriptor, 1, 0) == 1
-    }
 
     /// Adds a record after the pending ones.
     mutating func add(_ arrival: Notification, count: Int, state: UInt64?) {
@@ -48,21 +43,16 @@ struct RecordOutput {
         written = 0
     }
 
-    /// Writes what is pending, or a page of it; to be called when standard output is writable.
+    /// Writes what is pending, or as much of it as its reader takes: `gaveUp` if that is nothing.
     mutating func write() -> StandardStreams.WriteResult {
-        let count = record.withUnsafeBytes { bytes in
-            Glibc.write(
-                STDOUT_FILENO,
-                bytes.baseAddress.map { $0 + written },
-                min(bytes.count - written, RecordOutput.pageSize)
-            )
-        }
+        let count = record.withUnsafeBytes { outlet.write(UnsafeRawBufferPointer(rebasing: $0[written...])) }
         if count >= 0 {
             written += count
             return .written
         }
         switch errno {
-        case EINTR, EAGAIN: return .written
+        case EINTR: return .written
+        case EAGAIN: return .gaveUp
         case EPIPE: return .readerGone
         default: return .failed(errno: errno)
         }

@@ -12,6 +12,7 @@ struct Waiter {
     private let diagnostics: Diagnostics
     private let wakeup: WakeDescriptor
     private let signals: Signals
+    private let children: Signals
     /// Readable when the process was continued after having been stopped.
     private let continuation: Signals
     private let inbox: Inbox
@@ -27,6 +28,8 @@ struct Waiter {
     private var then: Child?
     /// How the `--then` command failed, once it has.
     private var thenFailure: Child.End?
+    /// Whether all has come that it posted before that.
+    private var hasHeardThen = false
     /// Until when it may still exit by itself, once the wait has reached its goal.
     private var thenGrace: Int64?
     private let readyFile: ReadyFile?
@@ -50,6 +53,7 @@ struct Waiter {
         runner = settings.command.map { CommandRunner($0, settings, diagnostics) }
         settling = settings.settle.map { Settling($0) }
         deadline = settings.timeout.map { Clock.monotonic + $0.inNanoseconds }
+        StandardStreams.wait(until: deadline)
         wakeup = try .ofCommand()
         let inbox = Inbox(wakeup: wakeup)
         self.inbox = inbox
@@ -69,19 +73,17 @@ struct Waiter {
         } else {
             observation = try Waiter.observe(subject, in: center, inbox, until: limit)
         }
-        signals = try Signals()
-        continuation = try Signals(only: [SIGCONT])
         diagnostics.detail("the observer is live")
         if let obstacle = center.obstacleToHearing { diagnostics.notice(obstacle) }
         if settings.common.verbosity == .verbose {
             AgentReport(center, settings.common.notifyBus).lines(for: subject.names).forEach(diagnostics.error)
         }
-        let (signals, deadline) = (self.signals, self.deadline)
-        readyFile = try Readiness.announce(settings, diagnostics) {
-            // Perhaps nobody will ever read it, so a signal or the timeout ends that too.
-            var source = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
-            return poll(&source, 1, 10) != 0 || deadline.map { $0 <= Clock.monotonic } ?? false
-        }
+        // Until now there was nothing to clean up.
+        signals = try Signals()
+        children = try Signals(only: [SIGCHLD])
+        continuation = try Signals(only: [SIGCONT])
+        StandardStreams.wait(until: deadline, or: signals)
+        readyFile = try Readiness.announce(settings, diagnostics)
         if let then = settings.then {
             self.then = try Self.start(then)
         }
@@ -99,10 +101,11 @@ struct Waiter {
 
     mutating func run() -> Signals.Ending {
         while true {
-            if let number = takeSignals() {
+            if let number = takeSignal() {
                 end(by: number)
                 return .signal(number)
             }
+            takeChildren()
             while continuation.next() != nil { absence.hasContinued(at: Clock.monotonic) }
             takeChanges()
             takeArrivals()
@@ -134,19 +137,12 @@ struct Waiter {
     // MARK: - Events
 
     /// Returns the number of a signal that ends this, once it has been forwarded.
-    private mutating func takeSignals() -> Int32? {
-        while let signal = signals.next() {
-            if signal.number == SIGCHLD {
-                runner?.childHasEnded()
-                thenMayHaveEnded()
-                continue
-            }
-            runner?.end(by: signal.number)
-            // The `--then` command is in our process group.
-            if !signal.isFromKernel { then?.signal(signal.number) }
-            return signal.number
-        }
-        return nil
+    private mutating func takeSignal() -> Int32? {
+        guard let signal = signals.next() else { return nil }
+        runner?.end(by: signal.number)
+        // The `--then` command is in our process group.
+        if !signal.isFromKernel { then?.signal(signal.number) }
+        return signal.number
     }
 
     /// Removes what was created, and waits for the commands that have been signalled, for 5 s or until the next signal.
@@ -156,27 +152,33 @@ struct Waiter {
         let deadline = Deadline(after: .seconds(5))
         var isPatient = true
         while isPatient, !(runner?.isIdle ?? true) || then != nil {
-            var source = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
-            poll(&source, 1, deadline.milliseconds)
-            if deadline.hasPassed { isPatient = false }
-            while let signal = signals.next() {
-                if signal.number != SIGCHLD { isPatient = false }
-                runner?.childHasEnded()
-                if then?.reap() != nil { then = nil }
-            }
+            var sources = [signals, children].map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+            poll(&sources, 2, deadline.milliseconds)
+            if deadline.hasPassed || signals.next() != nil { isPatient = false }
+            while children.next() != nil {}
+            runner?.childHasEnded()
+            if then?.reap() != nil { then = nil }
         }
         runner?.end(by: SIGKILL)
         then?.signal(SIGKILL)
     }
 
-    private mutating func thenMayHaveEnded() {
+    private mutating func takeChildren() {
+        hasHeardThen = inbox.hasEnded
+        guard children.next() != nil else { return }
+        runner?.childHasEnded()
         guard let end = then?.reap() else { return }
         then = nil
         if end == .exited(0) || outcome != nil { return }
-        // What it posted before it failed still counts. If the bus does not answer, nothing more will come.
-        let left = deadline.map { max(0, $0 - Clock.monotonic) } ?? Int64.max
-        try? center.barrier(timeout: .nanoseconds(min(left, 5_000_000_000)))
         thenFailure = end
+        // What it posted before it failed still counts. If the bus does not answer, nothing more will come. The thread
+        // waits because signals and the reader must not.
+        let (center, inbox) = (center, inbox)
+        let listen: @Sendable () -> Void = {
+            try? center.barrier(timeout: .seconds(5))
+            inbox.noteEnd()
+        }
+        do throws(NotifyBusError) { try EngineThread(name: "notify-wait", listen).detach() } catch { listen() }
     }
 
     private mutating func takeChanges() {
@@ -247,7 +249,7 @@ struct Waiter {
             output.add(entry.arrival, count: settling == nil ? count : entry.count, state: state)
         }
         // The name before the output of the command that runs for it, unless that had to wait for the reader.
-        while runner != nil, outcome == nil, output.isPending, output.isWritable { writeRecord() }
+        if runner != nil { writeRecords() }
         if outcome != nil { return }
         let names = burst.entries.map(\.arrival.name)
         runner?.notify(Run(names, last: burst.last.name, count: settling == nil ? count : burst.count))
@@ -273,12 +275,14 @@ struct Waiter {
     /// No notification ends the wait, but the timeout or the failure of `--then` may.
     private mutating func settleOutcome() {
         if outcome != nil || isBehind { return }
-        if thenFailure != nil, !output.isPending { dealWithRest() }
+        let isOver = deadline.map { Clock.monotonic >= $0 } ?? false
+        let isLast = thenFailure != nil && !output.isPending && (isOver || hasHeardThen)
+        if isLast { dealWithRest() }
         if outcome != nil { return }
-        if let end = thenFailure, !output.isPending {
+        if isLast, let end = thenFailure, !output.isPending {
             diagnostics.error("the --then command \(end.text)")
             outcome = end.status
-        } else if let deadline, Clock.monotonic >= deadline, !(output.isPending && output.isWritable) {
+        } else if isOver, !(output.isPending && writeRecord()) {
             timeIsOver()
         }
     }
@@ -295,7 +299,7 @@ struct Waiter {
     /// - Returns: whether that has ended it.
     private mutating func isConcluded() -> Bool {
         if outcome == nil { dealWithRest() }
-        while outcome == nil, output.isPending, output.isWritable { writeRecord() }
+        writeRecords()
         return outcome != nil
     }
 
@@ -313,6 +317,7 @@ struct Waiter {
             pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
             // Without events it still reports that the reader has gone.
             pollfd(fd: isPrinting ? STDOUT_FILENO : -1, events: output.isPending ? Int16(POLLOUT) : 0, revents: 0),
+            pollfd(fd: children.descriptor, events: Int16(POLLIN), revents: 0),
             pollfd(fd: continuation.descriptor, events: Int16(POLLIN), revents: 0),
         ]
         guard poll(&descriptors, nfds_t(descriptors.count), timeout()) >= 0 else { return }
@@ -321,18 +326,28 @@ struct Waiter {
         let events = Int32(descriptors[2].revents)
         if events & POLLERR != 0 || events & (POLLHUP | POLLOUT) == POLLHUP {
             readerIsGone()
-        } else if events != 0, output.isPending {
-            writeRecord()
+        } else if events != 0, output.isPending, !writeRecord() {
+            // A terminal with room for one byte is writable, but takes no line feed.
+            _ = StandardStreams.isDue(within: 10)
         }
     }
 
-    private mutating func writeRecord() {
+    /// Writes what the reader takes now.
+    private mutating func writeRecords() {
+        while outcome == nil, output.isPending, writeRecord() {}
+    }
+
+    /// - Returns: false if its reader has stopped reading.
+    @discardableResult
+    private mutating func writeRecord() -> Bool {
         switch output.write() {
         case .written: break
+        case .gaveUp: return false
         case .readerGone: readerIsGone()
         case .failed(let number):
             end(diagnostics.fail(CommandFailure(cannotWriteOutput: number)))
         }
+        return true
     }
 
     /// Milliseconds until the next deadline, rounded up so that it has passed by then; -1 for never.

@@ -7,6 +7,7 @@ import TestSupport
 final class PseudoTerminal {
     private var screen: Int32
     private(set) var end: Int32
+    private let path: String
 
     init(columns: UInt16 = 80, lines: UInt16 = 24) throws {
         screen = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
@@ -15,7 +16,8 @@ final class PseudoTerminal {
         guard screen >= 0, ioctl(screen, 0x4004_5431, &lock) == 0, ioctl(screen, 0x8004_5430, &number) == 0 else {
             throw TestSupportError("Cannot make a terminal: error \(errno)")
         }
-        end = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        path = "/dev/pts/\(number)"
+        end = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
         // TIOCSWINSZ.
         var size = winsize(ws_row: lines, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
         guard end >= 0, ioctl(end, 0x5414, &size) == 0 else {
@@ -37,6 +39,13 @@ final class PseudoTerminal {
     func closeEnd() {
         if end >= 0 { close(end) }
         end = -1
+    }
+
+    /// Whether it takes no line feed any more, because nobody reads it. Before that it gets one.
+    var isFull: Bool {
+        let another = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        defer { close(another) }
+        return Glibc.write(another, "\n", 1) < 0 && errno == EAGAIN
     }
 
     /// What was written, as soon as it contains a text.

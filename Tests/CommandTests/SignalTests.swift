@@ -65,6 +65,20 @@ import Testing
         #expect(waitUntil { processState(child) ?? "Z" == "Z" })
     }
 
+    @Test(arguments: anyBusKind())
+    func `a bus that does not answer keeps no signal from ending it once --then has failed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["a", "--then", "read line; exit 3"], input: .pipe)
+        try #require(waitUntil { !children(of: waiting.pid, named: "sh").isEmpty })
+        bus.stop()
+        defer { bus.resume() }
+        waiting.closeInput()
+        try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
+        waiting.send(signal: SIGTERM)
+        // The bus is given up after 5 s.
+        #expect(try waiting.wait(timeout: .seconds(3)).status == 143)
+    }
+
     @Test func `a ready file that somebody else has put in place meanwhile stays`() throws {
         let bus = try PrivateBus(busKinds[0])
         let folder = try TemporaryFolder()

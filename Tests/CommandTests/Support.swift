@@ -117,6 +117,15 @@ final class Pipe {
         writeEnd = -1
     }
 
+    /// Writes until it takes no more.
+    func fill() {
+        let flags = fcntl(writeEnd, F_GETFL)
+        _ = fcntl(writeEnd, F_SETFL, flags | O_NONBLOCK)
+        let page = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
+        while write(writeEnd, page, page.count) > 0 {}
+        _ = fcntl(writeEnd, F_SETFL, flags)
+    }
+
     /// What one read gets; empty at the end.
     func read(timeout: Duration = .patience) throws -> String {
         var source = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)

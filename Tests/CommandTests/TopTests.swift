@@ -154,6 +154,25 @@ import Testing
         _ = try top.wait()
     }
 
+    @Test(arguments: anyBusKind(), [true, false])
+    func `a bus that does not answer keeps neither q nor a signal from ending it`(kind: BusKind, isKey: Bool) throws {
+        let bus = try PrivateBus(kind)
+        let silent = try BusRelay(to: bus.address, .fallsSilent)
+        defer { silent.close() }
+        let terminal = try PseudoTerminal()
+        let top = try start(
+            bus,
+            on: terminal,
+            environment: ["TERM": "xterm", "DBUS_SESSION_BUS_ADDRESS": silent.address]
+        )
+        _ = try terminal.read(until: "Observers unknown")
+        try terminal.write("b")
+        #expect(silent.bytesToClients.wait(for: 1))
+        if isKey { try terminal.write("q") } else { top.send(signal: SIGTERM) }
+        // It gives the bus up after 10 s.
+        #expect(try top.wait(timeout: .seconds(7)).status == (isKey ? 0 : 143))
+    }
+
     @Test(arguments: anyBusKind())
     func `it sleeps while nothing happens`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

@@ -48,6 +48,7 @@ enum Bridge {
             return .unavailable
         }
         let signals = try Signals(only: [SIGTERM, SIGINT, SIGHUP])
+        StandardStreams.wait(until: nil, or: signals)
         let origin = try state.origin()
         let center = NotifyCenter(bus: bus)
         // Before the broker, so that everything posted after the log says "connected" crosses.
