@@ -25,6 +25,8 @@ struct Waiter {
     private var isPrinting: Bool
     private var runner: CommandRunner?
     private var settling: Settling?
+    /// What is being dealt with, and those of its names that are still to be printed.
+    private var current: (burst: Burst, rest: ArraySlice<Burst.Entry>)?
     private var then: Child?
     /// How the `--then` command failed, once it has.
     private var thenFailure: Child.End?
@@ -212,42 +214,57 @@ struct Waiter {
     private mutating func takeArrivals() {
         let limit = Clock.monotonic + 100_000_000
         isBehind = false
-        takeSettled()
+        deal(until: limit)
+        takeSettled(until: limit)
         // A name precedes the output of the command that runs for it, so it is written before the next one is taken.
         // Without a command many are written at once: a write for each would take longer than a post takes to arrive,
         // so equal ones in the queue would be coalesced.
-        while outcome == nil, runner == nil ? output.hasRoom : !output.isPending, let arrival = inbox.takeArrival() {
+        while outcome == nil, current == nil, runner == nil ? output.hasRoom : !output.isPending,
+            let arrival = inbox.takeArrival()
+        {
             // One that came in time counts, even if a slow reader or another notification held it up.
             if let deadline, arrival.moment > deadline { return timeIsOver() }
             if settling != nil {
                 // One that comes after the previous burst is over starts another.
-                if let burst = settling?.take(at: arrival.moment) { deal(with: burst) }
+                if let burst = settling?.take(at: arrival.moment) { deal(with: burst, until: limit) }
                 settling?.add(arrival)
-                takeSettled()
+                takeSettled(until: limit)
             } else {
-                deal(with: Burst(arrival))
+                deal(with: Burst(arrival), until: limit)
             }
-            // An agent may take its time for each state, and signals and the reader must not wait for all of them.
-            isBehind = Clock.monotonic >= limit
+            isBehind = isBehind || Clock.monotonic >= limit
             if isBehind { break }
         }
     }
 
-    private mutating func takeSettled() {
-        if outcome == nil, !output.isPending, let burst = settling?.take(at: Clock.monotonic) { deal(with: burst) }
+    private mutating func takeSettled(until limit: Int64) {
+        guard outcome == nil, current == nil, !output.isPending else { return }
+        if let burst = settling?.take(at: Clock.monotonic) { deal(with: burst, until: limit) }
     }
 
     /// What came in time counts, settled or not.
-    private mutating func dealWithRest() {
-        if let burst = settling?.takeAll() { deal(with: burst) }
+    private mutating func dealWithRest(until limit: Int64 = .max) {
+        deal(until: limit)
+        if outcome == nil, current == nil, let burst = settling?.takeAll() { deal(with: burst, until: limit) }
     }
 
-    private mutating func deal(with burst: Burst) {
+    private mutating func deal(with burst: Burst, until limit: Int64) {
         count += burst.count
-        for entry in burst.entries where isPrinting {
+        current = (burst, isPrinting ? burst.entries[...] : [])
+        deal(until: limit)
+    }
+
+    /// Goes on with what is being dealt with. An agent may take its time for each state, and signals and the reader must
+    /// not wait for all of them.
+    private mutating func deal(until limit: Int64) {
+        while let entry = current?.rest.popFirst() {
             let state = settings.format?.hasState == true ? state(of: entry.arrival.name) : nil
             output.add(entry.arrival, count: settling == nil ? count : entry.count, state: state)
+            isBehind = Clock.monotonic >= limit
+            if isBehind { return }
         }
+        guard outcome == nil, let burst = current?.burst else { return }
+        current = nil
         // The name before the output of the command that runs for it, unless that had to wait for the reader.
         if runner != nil { writeRecords() }
         if outcome != nil { return }
@@ -259,9 +276,9 @@ struct Waiter {
     /// The current state of a name, from the agent; nil if there is no agent, or it does not answer.
     private mutating func state(of name: NotifyName) -> UInt64? {
         let now = Clock.monotonic
-        if now < agentPause { return nil }
         // What came in time still gets its state: an agent that is well takes milliseconds.
-        let left = deadline.map { max($0 - now, 100_000_000) } ?? .max
+        let left = deadline.map { $0 + 100_000_000 - now } ?? .max
+        if left <= 0 || now < agentPause { return nil }
         do throws(AgentError) {
             return try center.state(of: name, timeout: .nanoseconds(min(left, 1_000_000_000)))
         } catch {
@@ -277,8 +294,8 @@ struct Waiter {
         if outcome != nil || isBehind { return }
         let isOver = deadline.map { Clock.monotonic >= $0 } ?? false
         let isLast = thenFailure != nil && !output.isPending && (isOver || hasHeardThen)
-        if isLast { dealWithRest() }
-        if outcome != nil { return }
+        if isLast { dealWithRest(until: Clock.monotonic + 100_000_000) }
+        if outcome != nil || isBehind { return }
         if isLast, let end = thenFailure, !output.isPending {
             diagnostics.error("the --then command \(end.text)")
             outcome = end.status
@@ -305,6 +322,7 @@ struct Waiter {
 
     private mutating func giveUp(_ code: ExitCode) {
         outcome = code
+        current = nil
         // Its reader has stopped reading, and this must end.
         output.drop()
     }
@@ -370,6 +388,7 @@ struct Waiter {
     /// Ends without writing or starting anything more.
     private mutating func end(_ code: ExitCode) {
         outcome = code
+        current = nil
         output.drop()
         isPrinting = false
         runner?.dropWaiting()

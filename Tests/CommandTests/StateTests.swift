@@ -154,6 +154,45 @@ import Testing
         #expect(agent.calls.elements.contains { $0.member == "GetNameState" })
     }
 
+    @Test(arguments: anyBusKind(), [true, false])
+    func `neither a signal nor the timeout waits for the states of a whole burst`(kind: BusKind, isSignal: Bool) throws
+    {
+        let bus = try PrivateBus(kind)
+        let agent = try FakeAgent(on: bus, takesDescriptors: true) { call in
+            switch call.member {
+            case "GetNameState":
+                // All of them would take five seconds.
+                _ = poll(nil, 0, 10)
+                return .reply([.uint64(7)])
+            case "Register": return .reply([.string("foreground"), .array(element: "s", []), .bool(true)])
+            default: return .reply([])
+            }
+        }
+        let names = (1...500).map { "com.example.\($0)" }
+        var rounds = 0
+        let result = try inTime {
+            rounds += 1
+            let timeout = isSignal ? [] : ["-t", "1500ms"]
+            let waiting = try bus.startWaiting(["-f", "--settle", "500ms", "--format", "%n %s", "*"] + timeout)
+            let center = bus.makeCenter()
+            for name in names { try center.post(NotifyName(name)) }
+            if isSignal {
+                try #require(agent.calls.wait { $0.contains { $0.member == "GetNameState" } })
+                waiting.send(signal: SIGTERM)
+            }
+            return try waiting.wait()
+        } unless: {
+            !isSignal && $0.lines.count < names.count
+        }
+        #expect(result.status == (isSignal ? 143 : 2))
+        #expect(agent.calls.elements.filter { $0.member == "GetNameState" }.count < rounds * names.count)
+        if !isSignal {
+            // What came in time is printed.
+            #expect(result.lines.map { $0.split(separator: " ").first ?? "" } == names.map { $0[...] })
+            #expect(result.lines.first == "com.example.1 7" && result.lines.last == "com.example.500 -")
+        }
+    }
+
     @Test(arguments: anyBusKind())
     func `wait sees a state that is there already, and ends by the time-out if it does not come`(kind: BusKind) throws {
         let scene = try Scene(kind)
