@@ -73,7 +73,7 @@ extension AgentCommand {
             ("0", "A signal stopped it, or another agent replaced it; or --check found no error."),
             ("1", "Another agent is running, FILE can't be read, --check found an error, or something else failed."),
             ("64", "The command line was invalid."),
-            ("69", "There is no bus, it went away, or it did not answer for 25 s."),
+            ("69", "There is no bus, it went away, or it did not answer for 25 s, or for 10 s when connecting."),
         ],
         examples: ["notify-agent", "notify-agent --replace -v"]
     )

@@ -45,7 +45,11 @@ enum PostCommand {
             ("1", "A post failed, or a line of standard input was not a valid name."),
             ("2", "The timeout expired."),
             ("64", "The command line or a NAME was invalid; nothing was posted."),
-            ("69", "There is no bus, it went away, or it did not answer for 25 s and no timeout was given."),
+            (
+                "69",
+                "There is no bus, it went away, or no timeout was given and it did not answer for 25 s, or for 10 s when "
+                    + "connecting."
+            ),
         ],
         examples: [
             "notify-post com.example.backup.done",

@@ -5,6 +5,9 @@ import NotifyCore
 
 /// The agent, which keeps the states and must answer in time.
 struct StateAgent {
+    /// How long it may take to answer: the agent of a healthy bus takes milliseconds.
+    static let limit = Duration.seconds(10)
+
     let center: NotifyCenter
     private let deadline: Deadline?
 
@@ -13,31 +16,45 @@ struct StateAgent {
         self.deadline = deadline
     }
 
-    /// The remaining time, at most 10 s: the agent of a healthy bus answers in milliseconds.
-    private var timeLimit: Duration { min(deadline?.remaining ?? .seconds(10), .seconds(10)) }
+    /// How long the next answer is waited for.
+    private func timeLimit(_ limit: Duration = StateAgent.limit) -> Duration {
+        deadline.map { min($0.remaining, limit) } ?? limit
+    }
+
+    /// It is a timeout only if the time that the user gives is over.
+    private func failure(_ error: NotifyBusError) -> CommandFailure {
+        deadline?.hasPassed == true ? CommandFailure(error) : CommandFailure(lateBus: error)
+    }
+
+    private func failure(_ error: AgentError) -> CommandFailure {
+        switch error {
+        case .unreachable(let error): failure(error)
+        case .refused(let fault): CommandFailure(fault.message.isEmpty ? fault.name : fault.message)
+        }
+    }
 
     func state(of name: NotifyName) throws(CommandFailure) -> UInt64 {
         do throws(AgentError) {
-            return try center.state(of: name, timeout: timeLimit)
+            return try center.state(of: name, timeout: timeLimit())
         } catch {
-            throw CommandFailure(error)
+            throw failure(error)
         }
     }
 
     func set(_ value: UInt64, of name: NotifyName) throws(CommandFailure) {
         do throws(AgentError) {
-            try center.setState(value, of: name, timeout: timeLimit)
+            try center.setState(value, of: name, timeout: timeLimit())
         } catch {
-            throw CommandFailure(error)
+            throw failure(error)
         }
     }
 
     func post(_ name: NotifyName) throws(CommandFailure) {
         do throws(NotifyBusError) {
             try center.post(name)
-            try center.synchronize(timeout: timeLimit)
+            try center.synchronize(timeout: timeLimit())
         } catch {
-            throw CommandFailure(error)
+            throw failure(error)
         }
     }
 
@@ -47,11 +64,9 @@ struct StateAgent {
         _ body: @escaping @Sendable () -> Void
     ) throws(CommandFailure) -> NotifyCenter.Observation {
         do throws(NotifyBusError) {
-            let limit = Duration.seconds(25)
-            let timeout = min(deadline?.remaining ?? limit, limit)
-            return try center.addObserver(for: .names(names), timeout: timeout) { _ in body() }
+            return try center.addObserver(for: .names(names), timeout: timeLimit(Deadline.busLimit)) { _ in body() }
         } catch {
-            throw CommandFailure(error)
+            throw failure(error)
         }
     }
 }

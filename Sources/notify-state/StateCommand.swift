@@ -31,11 +31,8 @@ enum StateCommand {
         }
     }
 
-    /// How long reading and setting may take by default.
-    private static let timeLimit = Duration.seconds(10)
-
     private static func get(_ names: [NotifyName], _ settings: StateSettings) throws(CommandFailure) -> ExitCode {
-        let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? timeLimit))
+        let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? StateAgent.limit))
         let output = StateOutput(settings, hasNames: names.count > 1)
         for name in names {
             if try !output.write(name, agent.state(of: name)) { break }
@@ -48,19 +45,10 @@ enum StateCommand {
         _ value: UInt64,
         _ settings: StateSettings
     ) throws(CommandFailure) -> ExitCode {
-        let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? timeLimit))
+        let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? StateAgent.limit))
         try agent.set(value, of: name)
         if settings.posts { try agent.post(name) }
         return .done
-    }
-}
-
-extension CommandFailure {
-    init(_ error: AgentError) {
-        switch error {
-        case .unreachable(let error): self.init(error)
-        case .refused(let fault): self.init(fault.message.isEmpty ? fault.name : fault.message)
-        }
     }
 }
 
@@ -111,7 +99,7 @@ extension StateCommand {
             ),
             ("2", "The timeout expired."),
             ("64", "The command line was invalid."),
-            ("69", "There is no bus or no agent, or the agent did not answer for 2 s."),
+            ("69", "There is no bus or no agent, the bus did not answer, or the agent did not for 2 s."),
             ExitCode.killed,
         ],
         examples: [

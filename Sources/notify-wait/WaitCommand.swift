@@ -80,7 +80,11 @@ extension WaitCommand {
             ("1", "Something failed."),
             ("2", "The timeout expired."),
             ("64", "The command line was invalid."),
-            ("69", "There is no bus, or it did not answer for 25 s; with --exit-with-bus, it has ended."),
+            (
+                "69",
+                "There is no bus, or it did not answer for 25 s, or for 10 s when connecting; with --exit-with-bus, it "
+                    + "has ended."
+            ),
             (
                 "N",
                 "A COMMAND or the --then command failed: the status of the last one that did, 128 plus the number of "
@@ -174,7 +178,7 @@ extension WaitCommand {
                 "FORMAT",
                 group: group,
                 help: "Print FORMAT for each notification: %n name, %t local time (RFC 3339), %c notifications so far, "
-                    + "%s the name's state (or - without an agent), %% a percent sign; \\n, \\t, \\0 and \\\\ as in C."
+                    + "%s the name's state (or - if no agent says it), %% a percent sign; \\n, \\t, \\0 and \\\\ as in C."
             ) { settings, value throws(UsageError) in
                 settings.format = try RecordFormat(parsing: value)
             },

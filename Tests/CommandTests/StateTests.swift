@@ -194,6 +194,19 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
+    func `a bus that does not answer is no timeout of the user's`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        bus.stop()
+        defer { bus.resume() }
+        let waits = try [["wait", "a"], ["watch", "a"], ["wait", "a", "-t", "1h"], ["a", "-t", "1s"]].map { arguments in
+            (arguments, try start(productPath("notify-state"), ["--address", bus.address] + arguments))
+        }
+        for (arguments, wait) in waits {
+            #expect(try wait.wait().status == (arguments.contains("1s") ? 2 : 69), "\(arguments)")
+        }
+    }
+
+    @Test(arguments: anyBusKind())
     func `wait sees a state that is there already, and ends by the time-out if it does not come`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let center = scene.bus.makeCenter()
