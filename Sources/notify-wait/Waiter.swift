@@ -113,7 +113,10 @@ struct Waiter {
             takeArrivals()
             settleOutcome()
             if let outcome, !output.isPending, runner?.isIdle ?? true, !isWaitingForThen() {
-                if outcome != .done, let number = thenSignal { return .signal(number) }
+                if outcome != .done, let number = thenSignal {
+                    readyFile?.remove()
+                    return .signal(number)
+                }
                 return .code(outcome == .done ? runner?.failure ?? .done : outcome)
             }
             sleep()

@@ -79,6 +79,18 @@ import Testing
         #expect(try waiting.wait(timeout: .seconds(3)).status == 143)
     }
 
+    @Test(arguments: anyBusKind())
+    func `a signal that ends the command of --then leaves no ready file behind`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let result = try bus.run(
+            "notify-wait",
+            ["a", "--ready-file", "\(folder.path)/ready", "--then", "kill -TERM $$"]
+        )
+        #expect(result.status == 143 && !result.exitedNormally)
+        #expect(try run("ls", ["-A", folder.path]).output == "")
+    }
+
     @Test func `a ready file that somebody else has put in place meanwhile stays`() throws {
         let bus = try PrivateBus(busKinds[0])
         let folder = try TemporaryFolder()
