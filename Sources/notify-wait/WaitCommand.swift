@@ -160,8 +160,8 @@ extension WaitCommand {
             .flag("all", group: group, help: "Exit once each NAME has been posted.") { $0.wantsAll = true },
             .timeout(
                 group: group,
-                help: "Exit with status 2 after DURATION, which includes waiting for the bus. Examples: 500ms, 2s, "
-                    + "1h30m, 1d; a plain number means seconds, and 0 doesn't wait at all."
+                help: "Exit with status 2 after DURATION, which includes waiting for the bus and for the reader of the "
+                    + "output. Examples: 500ms, 2s, 1h30m, 1d; a plain number means seconds, and 0 doesn't wait at all."
             ) { $0.timeout = $1 },
         ]
     }

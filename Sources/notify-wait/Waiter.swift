@@ -294,8 +294,12 @@ struct Waiter {
 
     /// No notification ends the wait, but the timeout or the failure of `--then` may.
     private mutating func settleOutcome() {
-        if outcome != nil || isBehind { return }
         let isOver = deadline.map { Clock.monotonic >= $0 } ?? false
+        if isOver, outcome == .done, output.isPending, !writeRecord() {
+            diagnostics.notice(CommandFailure.timedOut(after: count, "; nobody reads standard output").message)
+            return giveUp(.timedOut)
+        }
+        if outcome != nil || isBehind { return }
         let isLast = thenFailure != nil && !output.isPending && (isOver || hasHeardThen)
         if isLast { dealWithRest(until: Clock.monotonic + 100_000_000) }
         if outcome != nil || isBehind { return }
@@ -375,7 +379,9 @@ struct Waiter {
     private func timeout() -> Int32 {
         if isBehind { return 0 }
         var next = runner?.deadline
-        if outcome == nil, let deadline { next = min(next ?? Int64.max, deadline) }
+        if outcome == nil || (outcome == .done && output.isPending), let deadline {
+            next = min(next ?? Int64.max, deadline)
+        }
         if outcome == nil, !output.isPending, let end = settling?.deadline { next = min(next ?? Int64.max, end) }
         if outcome == nil, let moment = absence.deadline { next = min(next ?? Int64.max, moment) }
         if outcome != nil, then != nil, let thenGrace { next = min(next ?? Int64.max, thenGrace) }

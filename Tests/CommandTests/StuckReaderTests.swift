@@ -78,6 +78,21 @@ import Testing
         #expect(try waiting.wait().status == 143)
     }
 
+    @Test(arguments: anyBusKind(), ["1", "2"])
+    func `the timeout ends a wait that can't print what came`(kind: BusKind, count: String) throws {
+        let bus = try PrivateBus(kind)
+        let result = try inTime {
+            let arguments = ["-t", "1s", "-n", count, "com.example.a"]
+            let waiting = try bus.startWaiting(arguments, output: .descriptor(pipe.writeEnd))
+            try bus.makeCenter().post("com.example.a")
+            return try waiting.wait()
+        } unless: {
+            $0.errorOutput.contains("after 0 notifications")
+        }
+        #expect(result.status == 2)
+        #expect(result.errorOutput.contains("timed out after 1 notification"))
+    }
+
     @Test(arguments: anyBusKind())
     func `a message waits for a reader that comes back`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
