@@ -18,7 +18,12 @@ package struct Argument: @unchecked Sendable {
         self.start = start
     }
 
-    /// An argument made of `string`, which is never freed: for tests.
+    /// An argument of our own.
+    package init(literal text: StaticString) {
+        start = UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
+    }
+
+    /// An argument made of `string`, which is never freed; nil if there is no memory for it.
     package init?(copying string: String) {
         guard let copy = strdup(string) else { return nil }
         start = UnsafePointer(copy)
@@ -59,7 +64,7 @@ package struct Argument: @unchecked Sendable {
     }
 
     package static func == (argument: Argument, text: StaticString) -> Bool {
-        strcmp(argument.start, UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
+        strcmp(argument.start, Argument(literal: text).start) == 0
     }
 }
 

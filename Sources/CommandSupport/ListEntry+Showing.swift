@@ -16,6 +16,15 @@ extension AgentInterface.ListEntry {
         return (parts.first ?? .max, parts.dropFirst().first ?? .max)
     }
 
+    /// How its state is shown.
+    package var style: TextStyle {
+        switch state {
+        case "foreground": .good
+        case "background": .weak
+        default: .notable
+        }
+    }
+
     /// Everything that the agent said about it, on one line.
     package var json: String {
         var object = JSONObject()

@@ -63,13 +63,7 @@ struct ObserverTable {
             Column("PROGRAM", minimum: 8, dropOrder: 9) { Self.cell($0.program) },
             Column("APPLICATION", minimum: 11, dropOrder: 8) { Self.cell($0.application) },
             Column("STATE") {
-                let style: TextStyle? =
-                    switch $0.state {
-                    case "foreground": .good
-                    case "background": .weak
-                    default: .notable
-                    }
-                return TextTable.Cell(Self.text($0.state) + ($0.isParked ? "*" : ""), style)
+                TextTable.Cell(Self.text($0.state) + ($0.isParked ? "*" : ""), $0.style)
             },
             // Another agent need not report who decided.
             Column("BY", minimum: 7, dropOrder: 7) { Self.cell($0.decider ?? "") },

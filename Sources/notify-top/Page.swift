@@ -107,12 +107,10 @@ struct Page {
         return TextTable(
             columns,
             AgentInterface.ListEntry.sorted(observers).map { observer in
-                let style: TextStyle =
-                    observer.state == "foreground" ? .good : observer.state == "background" ? .weak : .notable
-                return [
+                [
                     TextTable.Cell(String(observer.process)), Page.cell(observer.program),
                     Page.cell(observer.application),
-                    TextTable.Cell(Printable.text(observer.state) + (observer.isParked ? "*" : ""), style),
+                    TextTable.Cell(Printable.text(observer.state) + (observer.isParked ? "*" : ""), observer.style),
                     Page.cell(observer.decider ?? ""), TextTable.Cell(String(observer.pending)),
                     Page.cell(Page.subjects(of: observer)),
                 ]

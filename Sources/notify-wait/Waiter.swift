@@ -92,10 +92,7 @@ struct Waiter {
     }
 
     private static func start(_ then: Argument) throws(CommandFailure) -> Child {
-        guard let shell = Argument(copying: "/bin/sh"), let option = Argument(copying: "-c") else {
-            throw CommandFailure("out of memory")
-        }
-        switch Child.start([shell, option, then], [], .foreground) {
+        switch Child.start([Argument(literal: "/bin/sh"), Argument(literal: "-c"), then], [], .foreground) {
         case .success(let child): return child
         case .failure(let error): throw CommandFailure("can't run /bin/sh: \(Diagnostics.text(of: error.number))")
         }
