@@ -69,8 +69,10 @@ import Testing
     @Test(arguments: anyBusKind())
     func `a signal ends a wait that can't say that a command has failed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let waiting = try start(bus, .errors, ["-q", "-f", "--", "sh", "-c", "echo ran; exit 1"])
-        try #require(waitUntil { blocksSignals(waiting.pid) })
+        let ready = "\(folder.path)/ready"
+        let command = ["--", "sh", "-c", "echo ran; exit 1"]
+        let waiting = try start(bus, .errors, ["-q", "-f", "--ready-file", ready] + command)
+        try #require(waitUntil { (try? readFile(ready)) != nil })
         try bus.makeCenter().post("com.example.a")
         try waiting.waitForOutput(containing: "ran\n")
         try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
