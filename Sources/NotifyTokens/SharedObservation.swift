@@ -22,6 +22,8 @@ final class SharedObservation: @unchecked Sendable {
     /// How often it was posted.
     let posts: CheckTable.Counter
     var phase = Phase.opening
+    /// The phase that follows `opening`, if the center has said so before the thread could go on that registers it.
+    var settled: Phase?
     var observation: NotifyCenter.Observation?
     /// The oldest first, with gaps where one was cancelled.
     private(set) var registrations: [Registration?] = []

@@ -181,12 +181,14 @@ extension TokenEngine {
                 outcome = .failed(error)
             }
         }
-        state.withLock { state in
+        let retired = state.withLock { state in
             record.observation = observation
-            // There may have been a bus in the meantime.
-            if case .opening = record.phase { TokenEngine.set(record, outcome, &state) }
+            TokenEngine.set(record, record.settled ?? outcome, &state)
+            // Its tokens may have been cancelled in the meantime: a handler can do that as soon as the name is heard.
+            return record.isEmpty ? retire(record, &state) : []
         }
         state.wakeAll()
+        end(retired)
     }
 
     /// A name that had to wait for the bus is live, or the bus has refused it.
@@ -196,10 +198,15 @@ extension TokenEngine {
         _ failed: @Sendable (NotifyBusError) -> Void
     ) {
         state.withLock { state in
-            switch (record.phase, result) {
-            case (.gone, _): break
-            case (_, .success): TokenEngine.set(record, .live, &state)
-            case (_, .failure(let error)): TokenEngine.set(record, .failed(error), &state)
+            let phase: SharedObservation.Phase =
+                switch result {
+                case .success: .live
+                case .failure(let error): .failed(error)
+                }
+            switch record.phase {
+            case .gone: break
+            case .opening: record.settled = phase
+            case .waiting, .live, .failed: TokenEngine.set(record, phase, &state)
             }
         }
         state.wakeAll()
@@ -248,6 +255,11 @@ extension TokenEngine {
             pipe.forget(token)
         }
         if hadFile { keeper.stopMonitoring(token) }
+        end(retired)
+    }
+
+    /// Ends the observations of names that have no more tokens.
+    private func end(_ retired: [SharedObservation]) {
         for record in retired {
             if record.hasState { forgetState(of: record) }
             close(record)

@@ -166,7 +166,7 @@ package final class TokenEngine: Sendable {
         state.withLock { _ in table.takeBack(record.posts) }
     }
 
-    /// Called when the last token of a name has been cancelled.
+    /// Called when the last token of a name has been cancelled; for one that was still opening, once it is open.
     ///
     /// - Returns: names to close.
     func retire(_ record: SharedObservation, _ state: inout State) -> [SharedObservation] {

@@ -172,6 +172,26 @@ struct TokenTests {
         #expect(room.center.statistics.delivered == delivered)
     }
 
+    @Test(arguments: busKinds)
+    func `a name whose token is cancelled while it is being registered is unsubscribed too`(kind: BusKind) throws {
+        let room = try NotifyRoom(kind)
+        let token = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+        defer { token.deallocate() }
+        // As a handler may that a post calls before the registration returns.
+        try room.engine.register("com.example.a", .none, token: token) {
+            status { try room.engine.cancel(token.pointee) } == .ok
+        }
+        #expect(!room.engine.isValid(token.pointee))
+        try room.post("com.example.a")
+        let before = room.center.statistics.delivered
+        try room.post("com.example.a")
+        #expect(room.center.statistics.delivered == before)
+        let again = try room.register("com.example.a")
+        _ = room.engine.check(again)
+        try room.post("com.example.a")
+        #expect(room.engine.check(again) == true)
+    }
+
     @Test func `tokens are never reused, and only live ones take memory`() throws {
         let room = try NotifyRoom(.daemon)
         var living = try (0..<1_000).map { _ in try room.register("self.kept") }
