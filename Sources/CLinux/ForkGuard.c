@@ -3,49 +3,134 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "CLinux.h"
 
-enum { CHUNK = 256, BUS = 1 << 30 };
+enum { CHUNK = 256, BUS = 1 << 30, FILLING = -1 };
 
-/* Descriptor plus one, with BUS set for bus sockets; 0 marks a free slot. Chunks are never freed. */
+/*
+ * Descriptor plus one, with BUS set for bus sockets; 0 marks a free place. Also which file it is: the program may have
+ * closed the descriptor by itself, and the number may since belong to something else.
+ */
+struct linux_mark {
+    _Atomic int value;
+    dev_t device;
+    ino_t inode;
+};
+
+/* Chunks are never freed. */
 struct chunk {
-    _Atomic int places[CHUNK];
+    linux_mark places[CHUNK];
     struct chunk *_Atomic next;
 };
 
 static struct chunk first;
 static _Atomic bool cut_off;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Atomic bool cuts_children_off;
 
-/* Calls only what signal-safety(7) allows: other threads may have held any lock at the fork. */
-static void in_child(void) {
-    for (struct chunk *chunk = &first; chunk; chunk = atomic_load(&chunk->next)) {
-        for (int i = 0; i < CHUNK; i++) {
-            int value = atomic_exchange(&chunk->places[i], 0);
-            if (value & BUS) atomic_store(&cut_off, true);
-            if (value) close((value & ~BUS) - 1);
-        }
+/* How long a fork waits for other threads, in milliseconds. */
+enum { PATIENCE = 1000 };
+
+/* Held for reading by who delays forks, and for writing by a fork. */
+static pthread_rwlock_t forks = PTHREAD_RWLOCK_INITIALIZER;
+static _Thread_local int delays;
+
+struct hooks {
+    void (*prepare)(void), (*parent)(void), (*child)(void);
+};
+
+static struct hooks given;
+static struct hooks *_Atomic hooks;
+/* Of the fork that this thread makes. */
+static _Thread_local struct hooks *prepared;
+static _Thread_local bool has_waited;
+
+static bool wait_for_delays(void) {
+    /* A library that connects may itself start a program. */
+    if (delays > 0) return false;
+    for (int i = 0; i < PATIENCE; i++) {
+        if (pthread_rwlock_trywrlock(&forks) == 0) return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+static void prepare(void) {
+    while (true) {
+        prepared = atomic_load(&hooks);
+        if (prepared) prepared->prepare();
+        has_waited = wait_for_delays();
+        if (prepared || !atomic_load(&hooks)) return;
+        /* They have come meanwhile. */
+        if (has_waited) pthread_rwlock_unlock(&forks);
     }
 }
 
-static void install(void) { pthread_atfork(NULL, NULL, in_child); }
+static void in_parent(void) {
+    if (has_waited) pthread_rwlock_unlock(&forks);
+    if (prepared) prepared->parent();
+}
 
-bool linux_close_in_child(int descriptor, bool is_bus) {
-    pthread_once(&once, install);
-    int wanted = (descriptor + 1) | (is_bus ? BUS : 0);
+/* Calls only what signal-safety(7) allows: other threads may have held any lock at the fork. */
+static void in_child(void) {
+    forks = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+    delays = 0;
+    if (atomic_load(&cuts_children_off) || !has_waited) atomic_store(&cut_off, true);
+    for (struct chunk *chunk = &first; chunk; chunk = atomic_load(&chunk->next)) {
+        for (int i = 0; i < CHUNK; i++) {
+            linux_mark *mark = &chunk->places[i];
+            int value = atomic_exchange(&mark->value, 0);
+            if (value <= 0) continue;
+            if (value & BUS) atomic_store(&cut_off, true);
+            struct stat facts;
+            int descriptor = (value & ~BUS) - 1;
+            if (fstat(descriptor, &facts) == 0 && facts.st_dev == mark->device && facts.st_ino == mark->inode)
+                close(descriptor);
+        }
+    }
+    if (prepared) prepared->child();
+}
+
+/* Before any thread can fork: later ones could begin between the handler's installation and what it is to guard. */
+__attribute__((constructor)) static void install(void) { pthread_atfork(prepare, in_parent, in_child); }
+
+void linux_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+    given = (struct hooks){prepare, parent, child};
+    atomic_store(&hooks, &given);
+}
+
+void linux_delay_forks(void) {
+    pthread_rwlock_rdlock(&forks);
+    delays++;
+}
+
+void linux_allow_forks(void) {
+    if (delays == 0) return;
+    delays--;
+    pthread_rwlock_unlock(&forks);
+}
+
+linux_mark *linux_close_in_child(int descriptor, bool is_bus) {
+    struct stat facts;
+    if (fstat(descriptor, &facts) != 0) return NULL;
     for (struct chunk *chunk = &first;;) {
         for (int i = 0; i < CHUNK; i++) {
+            linux_mark *mark = &chunk->places[i];
             int expected = 0;
-            if (atomic_load_explicit(&chunk->places[i], memory_order_relaxed) == 0 &&
-                atomic_compare_exchange_strong(&chunk->places[i], &expected, wanted))
-                return true;
+            if (atomic_load_explicit(&mark->value, memory_order_relaxed) == 0 &&
+                atomic_compare_exchange_strong(&mark->value, &expected, FILLING)) {
+                mark->device = facts.st_dev;
+                mark->inode = facts.st_ino;
+                atomic_store(&mark->value, (descriptor + 1) | (is_bus ? BUS : 0));
+                return mark;
+            }
         }
         struct chunk *next = atomic_load(&chunk->next);
         if (!next) {
             struct chunk *fresh = calloc(1, sizeof *fresh);
-            if (!fresh) return false;
+            if (!fresh) return NULL;
             if (atomic_compare_exchange_strong(&chunk->next, &next, fresh))
                 next = fresh;
             else
@@ -55,16 +140,10 @@ bool linux_close_in_child(int descriptor, bool is_bus) {
     }
 }
 
-void linux_keep_in_child(int descriptor) {
-    for (struct chunk *chunk = &first; chunk; chunk = atomic_load(&chunk->next)) {
-        for (int i = 0; i < CHUNK; i++) {
-            int value = atomic_load_explicit(&chunk->places[i], memory_order_relaxed);
-            if ((value & ~BUS) == descriptor + 1) {
-                atomic_store(&chunk->places[i], 0);
-                return;
-            }
-        }
-    }
+void linux_keep_in_child(linux_mark *mark) {
+    if (mark) atomic_store(&mark->value, 0);
 }
+
+void linux_cut_off_children(void) { atomic_store_explicit(&cuts_children_off, true, memory_order_relaxed); }
 
 bool linux_is_cut_off(void) { return atomic_load_explicit(&cut_off, memory_order_relaxed); }

@@ -1,14 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 import NotifyCore
 import Synchronization
 
+/// The address of the shared engine, which is never released; 0 until it exists.
+///
+/// Not a lazy variable: a fork while one is created leaves the child waiting for a thread that it does not have.
+private let sharedEngine = Atomic<UInt>(0)
+
 extension TokenEngine {
-    /// Ensures that the child of fork(2) finds the lock free, and starts without registrations. See pthread_atfork(3).
-    func surviveForks() {
+    /// The engine of this process, if there is one: unlike ``shared``, for signal handlers too.
+    @inline(__always)
+    static var existing: Unmanaged<TokenEngine>? {
+        UnsafeRawPointer(bitPattern: sharedEngine.load(ordering: .acquiring)).map { .fromOpaque($0) }
+    }
+
+    /// Creates the engine of this process. Forks wait for that, so a child finds all of it or nothing.
+    static func makeShared() -> TokenEngine {
+        linux_delay_forks()
+        defer { linux_allow_forks() }
         TokenEngine.rehearse()
-        pthread_atfork(
+        let engine = TokenEngine(center: BusChoice.center)
+        let address = Unmanaged.passRetained(engine)
+        let (isFirst, _) = sharedEngine.compareExchange(
+            expected: 0,
+            desired: UInt(bitPattern: address.toOpaque()),
+            ordering: .acquiringAndReleasing
+        )
+        // Otherwise another thread has made it meanwhile.
+        if isFirst { surviveForks() } else { address.release() }
+        return shared
+    }
+
+    /// Ensures that the child of fork(2) finds the lock free, and starts without registrations.
+    private static func surviveForks() {
+        linux_at_fork(
             { TokenEngine.shared.state.lockForFork() },
             { TokenEngine.shared.state.unlockAfterFork() },
             {

@@ -44,11 +44,7 @@ package final class TokenEngine: Sendable {
     }
 
     /// The engine of this process, on the bus that ``BusChoice`` names.
-    package static let shared: TokenEngine = {
-        let engine = TokenEngine(center: BusChoice.center)
-        engine.surviveForks()
-        return engine
-    }()
+    package static var shared: TokenEngine { existing?.takeUnretainedValue() ?? makeShared() }
 
     let table = CheckTable()
     let state: Monitor<State>
@@ -70,9 +66,12 @@ package final class TokenEngine: Sendable {
         }
     }
 
+    /// From now on children are cut off from the bus: what is created on its first use has locks that no fork waits for.
+    ///
     /// - Throws: `disabled` if the bus must not be used.
     static func requireBus(_ state: State) throws(NotifyStatus) {
         if state.isDisabled || linux_is_cut_off() { throw .disabled }
+        linux_cut_off_children()
     }
 
     /// Posts a name.

@@ -11,6 +11,8 @@ import NotifyCore
 package final class TokenPipe: Sendable {
     private struct State {
         var writeEnd: Int32
+        /// Have both ends closed in the child of fork(2): anything that it reads would be missing here.
+        var marks: [OpaquePointer?] = []
         /// Tokens for which there was no room, in order.
         var waiting: [Int32] = []
         var waitingSet: Set<Int32> = []
@@ -32,10 +34,7 @@ package final class TokenPipe: Sendable {
         inode = facts.st_ino
         readEnd = ends[0]
         self.keeper = keeper
-        state = Monitor(State(writeEnd: ends[1]))
-        // Anything that a child reads would be missing here.
-        _ = linux_close_in_child(ends[0], false)
-        _ = linux_close_in_child(ends[1], false)
+        state = Monitor(State(writeEnd: ends[1], marks: ends.map { linux_close_in_child($0, false) }))
     }
 
     /// Writes a token, or keeps it until there is room.
@@ -74,8 +73,7 @@ package final class TokenPipe: Sendable {
     func close() {
         state.withLock { state in
             guard state.writeEnd >= 0 else { return }
-            linux_keep_in_child(state.writeEnd)
-            linux_keep_in_child(readEnd)
+            for mark in state.marks { linux_keep_in_child(mark) }
             var facts = stat()
             if fstat(readEnd, &facts) == 0, facts.st_ino == inode, facts.st_mode & S_IFMT == S_IFIFO {
                 Glibc.close(readEnd)

@@ -20,6 +20,9 @@ package final class BusConnection {
     /// libdbus' half of an entry, until the bus has accepted the connection.
     private var entry: OpaquePointer?
     private var socket: Int32 = -1
+    /// Has the socket closed in the child of fork(2), which would share it: its messages would get in between, and the
+    /// bus would wait for both to close it. Forks wait while it is opened and not yet marked.
+    private var mark: OpaquePointer?
     private let output = BusOutput()
     private let reader: MessageReader
     /// What poll(2) has reported, until `service` sees to it.
@@ -38,6 +41,8 @@ package final class BusConnection {
     /// - Parameter takesDescriptors: whether messages may carry descriptors. If not, the kernel drops them.
     package init(address: String, title: String, takesDescriptors: Bool = false) throws(NotifyBusError) {
         reader = MessageReader(takesDescriptors: takesDescriptors)
+        linux_delay_forks()
+        defer { linux_allow_forks() }
         var error = nb_error()
         guard let entry = nb_enter(address, &error) else {
             let (reason, name) = (BusConnection.text(&error.message), BusConnection.text(&error.name))
@@ -51,19 +56,17 @@ package final class BusConnection {
             )
         }
         self.entry = entry
-        keepFromChild(nb_entry_fd(entry))
+        mark = linux_close_in_child(nb_entry_fd(entry), true)
         // Waits, like whatever is sent after it, until the bus has accepted the connection.
         send(.busCall("Hello"))
     }
 
     deinit {
-        if let entry {
-            let descriptor = nb_entry_fd(entry)
-            if descriptor >= 0 { linux_keep_in_child(descriptor) }
-            nb_give_up(entry)
-        }
+        linux_delay_forks()
+        defer { linux_allow_forks() }
+        linux_keep_in_child(mark)
+        if let entry { nb_give_up(entry) }
         guard socket >= 0 else { return }
-        linux_keep_in_child(socket)
         // The lifecycle agent may hold a duplicate of the socket, so close(2) alone would not end the connection.
         shutdown(socket, Int32(SHUT_RDWR))
         close(socket)
@@ -97,24 +100,23 @@ package final class BusConnection {
         switch nb_entry_service(entry, events) {
         case NB_LET_IN:
             var guid = nb_error()
-            linux_keep_in_child(nb_entry_fd(entry))
+            linux_delay_forks()
             socket = nb_take_socket(entry, &guid)
+            if socket >= 0 {
+                linux_keep_in_child(mark)
+                mark = linux_close_in_child(socket, true)
+            }
+            linux_allow_forks()
             guard socket >= 0 else {
                 hasEnded = true
                 return
             }
             self.entry = nil
             busGUID = BusConnection.text(&guid.message)
-            keepFromChild(socket)
             output.flush(to: socket)
         case NB_REFUSED: hasEnded = true
         default: break
         }
-    }
-
-    /// A child would share the socket: its messages would get in between, and the bus would wait for both to close it.
-    private func keepFromChild(_ descriptor: Int32) {
-        if descriptor >= 0 { _ = linux_close_in_child(descriptor, true) }
     }
 
     private static func text<Buffer>(_ buffer: inout Buffer) -> String {

@@ -41,4 +41,19 @@ struct ForkTests {
         #expect(try waitUntil { try connections() == 0 })
         program.closeInput()
     }
+
+    /// Where another thread is at the fork: it creates the engine, starts the center's threads, connects to the bus.
+    @Test(arguments: anyBusKind(), ["pipe2", "eventfd", "connect"])
+    func `a child of a fork during the first call does not hang, and has no connection`(kind: BusKind, moment: String)
+        throws
+    {
+        let library = try CLibrary.shared.get()
+        let program = try library.compile("fork-in-first-call.c", ["-rdynamic"])
+        let bus = try PrivateBus(kind)
+        let result = try run(program, [moment], environment: library.environment(bus), timeout: .patience)
+        // Before the parent asks for the bus, the child may still have its own.
+        let children = (moment == "pipe2" ? [0, 8] : [8]).map { "0 sockets, \($0), 0" }
+        #expect(children.contains(result.lines.first ?? ""), "\(result.lines)")
+        #expect(result.lines.last == "child ended with 0, parent has 0")
+    }
 }

@@ -79,17 +79,34 @@ int linux_pidfd_open(pid_t process);
 /* linux_pidfd_signal() - pidfd_send_signal(2): never reaches a later process with the same ID */
 int linux_pidfd_signal(int pidfd, int signal);
 
+typedef struct linux_mark linux_mark;
+
 /*
  * linux_close_in_child(), linux_keep_in_child() - start or stop closing a descriptor in the child of fork(2)
  * @is_bus: whether it is the socket of a bus
  *
- * For sockets that parent and child cannot share, because each would read and write the other's data. Call the second
- * before closing the descriptor. The first returns false if out of memory.
+ * For what parent and child cannot share, because each would read and write the other's data. A number that belongs to
+ * another file by then is left alone. Call the second before closing the descriptor, with what the first has returned:
+ * NULL if out of memory.
  */
-bool linux_close_in_child(int descriptor, bool is_bus);
-void linux_keep_in_child(int descriptor);
+linux_mark *_Nullable linux_close_in_child(int descriptor, bool is_bus);
+void linux_keep_in_child(linux_mark *_Nullable mark);
 
-/* linux_is_cut_off() - whether this process is a fork, without exec, of one that was connected to a bus */
+/*
+ * linux_delay_forks(), linux_allow_forks() - have forks of other threads wait, for a second at most
+ *
+ * Between the two a thread does what a child must not find half done. They nest, and many threads may do so at once.
+ */
+void linux_delay_forks(void);
+void linux_allow_forks(void);
+
+/* linux_at_fork() - pthread_atfork(3), once; the forks that wait are already affected */
+void linux_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+/* linux_cut_off_children() - cut later children off, even if there is no connection to a bus */
+void linux_cut_off_children(void);
+
+/* linux_is_cut_off() - whether this process is a fork, without exec, of one that has used a bus, or tried to */
 bool linux_is_cut_off(void);
 
 /* linux_getxattr() - getxattr(2) */
