@@ -86,6 +86,12 @@ struct CProgramTests {
         #expect(result.lines == ["1000000 1000000 -1"])
     }
 
+    @Test func `a signal handler that interrupts the first call may ask, and there are no tokens`() throws {
+        let program = try library.compile("ask-in-signal-handler.c", ["-rdynamic"])
+        let result = try run(program, environment: library.environment(bus))
+        #expect(result.lines == ["0 1 1"] && result.status == 0)
+    }
+
     /// As strict as the newest compilers are by themselves, and stricter.
     @Test(
         arguments: CLibrary.available([
