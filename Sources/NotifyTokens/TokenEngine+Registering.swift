@@ -2,6 +2,7 @@
 
 import Glibc
 package import NotifyCore
+import Synchronization
 
 extension TokenEngine {
     /// How a token is to be notified, before it exists.
@@ -135,11 +136,11 @@ extension TokenEngine {
         case .queue(let schedule): return .queue(schedule)
         case .newPipe:
             let pipe = try TokenPipe(keeper: state.keeper)
-            state.pipes[pipe.readEnd] = (pipe, 1)
+            state.pipes[pipe.readEnd] = pipe
             return .descriptor(pipe)
         case .pipe(let number):
-            guard let (pipe, users) = state.pipes[number] else { throw .invalidFile }
-            state.pipes[number] = (pipe, users + 1)
+            guard let pipe = state.pipes[number], pipe.isReadable else { throw .invalidFile }
+            pipe.users.add(1, ordering: .relaxed)
             return .descriptor(pipe)
         }
     }
@@ -268,9 +269,9 @@ extension TokenEngine {
 
     /// - Returns: the pipe, if this was its last user.
     private static func release(_ pipe: TokenPipe, _ state: inout State) -> TokenPipe? {
-        guard let (known, users) = state.pipes[pipe.readEnd], known === pipe else { return nil }
-        state.pipes[pipe.readEnd] = users > 1 ? (pipe, users - 1) : nil
-        return users > 1 ? nil : pipe
+        guard pipe.users.subtract(1, ordering: .relaxed).newValue == 0 else { return nil }
+        if state.pipes[pipe.readEnd] === pipe { state.pipes[pipe.readEnd] = nil }
+        return pipe
     }
 
     /// Suspends delivery for a token, until `resume` has been called as often.

@@ -24,8 +24,8 @@ package final class TokenEngine: Sendable {
         var keeper: Keeper
         var records: [NotifyName: SharedObservation] = [:]
         var registrations: [Int32: Registration] = [:]
-        /// Keyed by the reading end.
-        var pipes: [Int32: (pipe: TokenPipe, users: Int)] = [:]
+        /// Keyed by the reading end. If the program has closed one itself, a newer pipe may have taken its number.
+        var pipes: [Int32: TokenPipe] = [:]
         /// Tokens that monitor a file.
         var files: Set<Int32> = []
         /// The longest idle first; those used since then are skipped.

@@ -3,6 +3,7 @@
 import CLinux
 import Glibc
 import NotifyCore
+import Synchronization
 
 /// A pipe through which a program reads tokens, each as four bytes in network byte order. See pipe(7).
 ///
@@ -23,6 +24,8 @@ package final class TokenPipe: Sendable {
     /// The identity of the pipe: the program may have closed its end, and the number may since belong to something
     /// else.
     private let inode: ino_t
+    /// How many tokens use it; changed only with the lock of the `TokenEngine` held.
+    let users = Atomic(1)
     private let keeper: Keeper
     private let state: Monitor<State>
 
@@ -35,6 +38,12 @@ package final class TokenPipe: Sendable {
         readEnd = ends[0]
         self.keeper = keeper
         state = Monitor(State(writeEnd: ends[1], marks: ends.map { linux_close_in_child($0, false) }))
+    }
+
+    /// Whether the program still has its end.
+    var isReadable: Bool {
+        var facts = stat()
+        return fstat(readEnd, &facts) == 0 && facts.st_ino == inode && facts.st_mode & S_IFMT == S_IFIFO
     }
 
     /// Writes a token, or keeps it until there is room.
@@ -74,10 +83,7 @@ package final class TokenPipe: Sendable {
         state.withLock { state in
             guard state.writeEnd >= 0 else { return }
             for mark in state.marks { linux_keep_in_child(mark) }
-            var facts = stat()
-            if fstat(readEnd, &facts) == 0, facts.st_ino == inode, facts.st_mode & S_IFMT == S_IFIFO {
-                Glibc.close(readEnd)
-            }
+            if isReadable { Glibc.close(readEnd) }
             Glibc.close(state.writeEnd)
             state = State(writeEnd: -1)
         }

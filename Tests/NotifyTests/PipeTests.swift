@@ -95,4 +95,33 @@ struct PipeTests {
             #expect(fcntl(descriptor, F_GETFD) >= 0)
         }
     }
+
+    @Test func `a pipe whose number another one has taken is closed with its last token, and not reused`() async {
+        await #expect(processExitsWith: .success) {
+            let engine = TokenEngine(center: NotifyCenter(bus: .address("unix:path=/nonexistent/bus")))
+            func register(_ name: String, _ descriptor: inout Int32, flags: Int32 = 0) throws -> Int32 {
+                var token: Int32 = 0
+                try engine.register(name, descriptor: &descriptor, flags: flags, token: &token)
+                return token
+            }
+            var (one, two): (Int32, Int32) = (-1, -1)
+            let first = try register("self.a", &one)
+            // Ends when the library closes its end.
+            let copy = dup(one)
+            _ = fcntl(copy, F_SETFL, O_NONBLOCK)
+            close(one)
+            #expect(status { _ = try register("self.b", &one, flags: 1) } == .invalidFile)
+            let second = try register("self.b", &two)
+            #expect(two == one)
+            let third = try register("self.c", &two, flags: 1)
+            try engine.cancel(first)
+            var byte: UInt8 = 0
+            #expect(read(copy, &byte, 1) == 0)
+            try engine.cancel(second)
+            try engine.post("self.c")
+            #expect(waitUntil { nextToken(two) == third })
+            try engine.cancel(third)
+            #expect(fcntl(two, F_GETFD) < 0)
+        }
+    }
 }
