@@ -43,14 +43,18 @@ final class Keeper: Sendable {
 
     /// Calls `changed` for each change of a token's file, on this thread.
     ///
-    /// - Throws: `invalidFile` if the file can't be watched.
+    /// - Throws: `invalidFile` if the file can't be watched, `failed` if there is no thread to do it.
     func monitor(_ token: Int32, path: String, changed: @escaping @Sendable () -> Void) throws(NotifyStatus) {
         var failure: NotifyStatus?
-        begin { state in
+        let isRunning = begin { state in
             guard let files = state.files ?? (try? TokenFiles()) else { return failure = .failed }
             if files.add(token, path, changed) { state.files = files } else { failure = .invalidFile }
         }
         if let failure { throw failure }
+        guard isRunning else {
+            stopMonitoring(token)
+            throw .failed
+        }
     }
 
     func stopMonitoring(_ token: Int32) {
@@ -62,19 +66,28 @@ final class Keeper: Sendable {
     }
 
     /// Changes the pending work, and makes sure that there is a thread to do it.
-    private func begin(_ change: (inout State) -> Void) {
+    ///
+    /// - Returns: whether there is one.
+    @discardableResult
+    private func begin(_ change: (inout State) -> Void) -> Bool {
         state.withLock { state in
             change(&state)
-            if state.isRunning { return Keeper.wake(state) }
-            guard Keeper.hasWork(state) else { return }
+            if state.isRunning {
+                Keeper.wake(state)
+                return true
+            }
+            guard Keeper.hasWork(state) else { return false }
             // Without this nobody could wake the thread; the next change tries again.
-            guard let wakeDescriptor = try? WakeDescriptor() else { return }
-            // Without a thread, full pipes fall behind and idle names stay registered; nothing else is lost.
+            guard let wakeDescriptor = try? WakeDescriptor() else { return false }
+            // Without a thread, full pipes fall behind and idle names stay registered; files are refused.
             do throws(NotifyBusError) {
                 try EngineThread { self.run() }.detach()
                 state.isRunning = true
                 state.wakeDescriptor = wakeDescriptor
-            } catch {}
+                return true
+            } catch {
+                return false
+            }
         }
     }
 

@@ -123,6 +123,36 @@ struct FileTests {
         #expect(status { try room.engine.monitorFile(token, path: folder + "/file2") } == .invalidRequest)
     }
 
+    @Test func `a file that can't be followed for want of descriptors is refused`() async {
+        await #expect(processExitsWith: .success) {
+            let tests = try FileTests()
+            defer { _ = try? run("rm", ["-r", tests.folder]) }
+            let room = try NotifyRoom(.daemon)
+            var refused = 0
+            for extra in 0..<4 as Range<rlim_t> {
+                let token = try room.register("com.example.file")
+                _ = room.engine.check(token)
+                let lowest = dup(0)
+                close(lowest)
+                var before = rlimit()
+                getrlimit(__rlimit_resource_t(7), &before)
+                var limit = rlimit(rlim_cur: rlim_t(lowest) + extra, rlim_max: before.rlim_max)
+                setrlimit(__rlimit_resource_t(7), &limit)
+                let result = status { try room.engine.monitorFile(token, path: tests.folder + "/file") }
+                setrlimit(__rlimit_resource_t(7), &before)
+                if result == .ok {
+                    try tests.shell(": >file")
+                    #expect(waitUntil { room.engine.check(token) == true })
+                } else {
+                    refused += 1
+                }
+                try room.engine.cancel(token)
+                #expect(waitUntil { room.engine.isAtRest })
+            }
+            #expect(refused >= 2)
+        }
+    }
+
     @Test(arguments: anyBusKind())
     func `a file is found through links and folders that appear later, and each is notified once`(kind: BusKind)
         throws
