@@ -75,6 +75,7 @@ struct Waiter {
         } else {
             observation = try Waiter.observe(subject, in: center, inbox, until: limit)
         }
+        continuation = try Signals(only: [SIGCONT])
         diagnostics.detail("the observer is live")
         if let obstacle = center.obstacleToHearing { diagnostics.notice(obstacle) }
         if settings.common.verbosity == .verbose {
@@ -83,7 +84,6 @@ struct Waiter {
         // Until now there was nothing to clean up.
         signals = try Signals()
         children = try Signals(only: [SIGCHLD])
-        continuation = try Signals(only: [SIGCONT])
         StandardStreams.wait(until: deadline, or: signals)
         readyFile = try Readiness.announce(settings, diagnostics)
         if let then = settings.then {
