@@ -163,7 +163,7 @@ extension Identity.Client {
 extension BusFault {
     /// What the bus says when the recipient of a call has gone.
     static var replaced: BusFault {
-        BusFault(name: "org.freedesktop.DBus.Error.NoReply", message: "Another agent has taken over.")
+        BusFault(name: "org.freedesktop.DBus.Error.NoReply", message: "This agent ends, or another has taken over.")
     }
 }
 
