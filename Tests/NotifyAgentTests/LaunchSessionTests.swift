@@ -28,18 +28,18 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: anyBusKind())
-    func `a storm causes no more starts than the limit, and wakes the agent only a few times`(kind: BusKind) throws {
+    func `a storm causes no more starts than the limit, and then wakes the agent no more`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.entry("job", "name = com.example.go", "run = sh -c 'echo run >>$HOME/runs'", "limit = 3/1h")
         try session.startAgent()
-        let before = try session.agentWakeUps()
         try session.shell("yes com.example.go | head -n 10000 | notify-post -", timeout: .patience)
-        let after = try session.agentWakeUps()
         // On a fast machine the storm is over before the third start, which takes another post.
         try session.until("notify-post com.example.go; notify-lifecycle launches -q | grep -q '^job .* limited '")
         try session.until("has runs 3")
-        #expect(after - before < 500, "the agent slept \(after - before) times during 10,000 posts")
         #expect(try session.field("starts", of: "job") == "3" && session.field("due", of: "job") == "1")
+        // notify-post would ask the agent whether it has heard them.
+        let post = "busctl --user emit /org/notifybus org.notifybus.n.com.example.go Posted s com.example.go"
+        #expect(try session.agentSleeps(through: "for i in {1..100}; do \(post); done"))
     }
 
     /// What is started, and by whom; the program observes the trigger and three more names.
