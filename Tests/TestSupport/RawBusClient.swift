@@ -175,6 +175,13 @@ public final class RawBusClient: Sendable {
         }
     }
 
+    /// Reads up to the answer to a call; returns what came before.
+    public func answers(before serial: UInt32) throws -> [RawMessage] {
+        var answers: [RawMessage] = []
+        while case let answer = try readMessage(), answer.replySerial != serial { answers.append(answer) }
+        return answers
+    }
+
     /// A body of signature `s`.
     public static func stringBody(_ text: String) -> [UInt8] {
         var body = RawBody()

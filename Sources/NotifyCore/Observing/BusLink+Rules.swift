@@ -58,7 +58,7 @@ extension BusLink {
         topic.unanswered -= 1
         guard topic.unanswered == 0 else { return }
         guard topic.wasRefused else { return activate([topic]) }
-        // Whoever registers it again begins anew, and may have done so meanwhile.
+        // It can be registered again, which may already have happened.
         topic.wasRefused = false
         removeRules(of: topic)
         if case .adding = topic.state { sendRules(of: topic) }
@@ -101,7 +101,7 @@ extension BusLink {
         if case .refused = change {
             withdraw(MatchRule.everything)
             let failed = topics.filter { if case .adding = $0.state { true } else { false } }
-            // First, so that whoever registers one again begins anew.
+            // First, so that it can be registered again.
             for topic in failed { removeRules(of: topic) }
             registry.settle { _ in
                 for topic in failed { topic.state = .failed(.limitExceeded) }
