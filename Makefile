@@ -12,6 +12,9 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # $(call quote,TEXT) - TEXT as one word for the shell, whatever it contains
 quote = '$(subst ','\'',$(1))'
 
+# What Scripts/install-dependencies says goes on once everything is installed.
+export GO_ON = $(strip make $(MAKECMDGOALS) $(MAKEOVERRIDES))
+
 # Where things are built, and further flags for every build: make test SWIFT_FLAGS='-Xswiftc -warnings-as-errors'
 SCRATCH ?= .build
 SWIFT_FLAGS ?=
