@@ -147,7 +147,9 @@ demo-picture: demo-build ## Draws the README's picture from the demo's output
 
 .PHONY: test
 test: test-needs ## Runs all tests but the bridge's; what depends on the bus on both daemons
-	@swift test $(DEBUG) $(TESTING) --skip '^BridgeTests[.]'
+	@Scripts/run-tests $(call quote,$(SCRATCH)/test.log) \
+	  "$$(grep -rhE '@Test\b' --include='*.swift' --exclude-dir=BridgeTests Tests | wc -l)" \
+	  swift test $(DEBUG) $(TESTING) --skip '^BridgeTests[.]'
 
 # Debian sid, and what is built in it. A folder that has a Debian sid already will do: make sid-test SID=/srv/sid
 SID ?= $(SCRATCH)/sid
@@ -176,6 +178,14 @@ sid-deb: ## Builds the Debian packages in Debian sid, runs the tests there, inst
 arm64-test: ## Builds for arm64 in Debian sid, and runs the tests that don't measure time, emulated; needs root, and an hour
 	@Scripts/install-dependencies sid arm64
 	@Scripts/check-arm64 $(call quote,$(SID)) $(call quote,$(ARM64)) $(call quote,$(SID_BUILD))
+
+# A Debian 12 that has nothing but what the toolchain needs.
+BARE ?= $(SCRATCH)/bare
+
+.PHONY: bare-test
+bare-test: swift-needs ## Runs the demo and the tests without a terminal on a machine that has only a toolchain; needs root
+	@Scripts/install-dependencies sid
+	@Scripts/check-bare $(call quote,$(BARE))
 
 # How often.
 TIMES ?= 1
