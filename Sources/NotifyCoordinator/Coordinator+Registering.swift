@@ -118,9 +118,9 @@ extension Coordinator {
         heirs.replace(previous, by: id)
         // With its socket it is still to be drained, which ends with it.
         if case .draining = old.parking, !old.hasSocket { heirs.set(id, of: previous) }
-        // The names are handed over directly: rules that both need stay on the bus.
+        // Before the previous one is removed: the rules that both need stay on the bus.
         if observer.state == .suspended, !observer.isRelayed {
-            proxies.subscribe(observer.subjects, for: id, of: observer.user)
+            proxies.subscribe(observer.subjects, for: id, of: observer.user, inPlaceOf: previous)
         }
         remove(previous, keepsAccount: true)
     }

@@ -225,6 +225,52 @@ import Testing
         #expect(released.reduce(ProxySubscriptions.chunk, +) == names.count && proxies.isAtRest)
     }
 
+    @Test func `a rule stays on the bus when a connection takes another's place, however many names both observe`() throws {
+        let shared = try (0..<3 * ProxySubscriptions.chunk + 1).map { try NotifyName("com.example.n\($0)") }
+        let prefixes = Set((0..<300).map { NamePrefix("com.example.p\($0).") })
+        // The bus has processed nothing of what was requested for the previous one, the first part, or all of it.
+        for processed in [0, 1, Int.max] {
+            var proxies = ProxySubscriptions()
+            var (rules, removed): (Set<NotifyName>, Set<NotifyName>) = ([], [])
+            var tickets: [Ticket] = []
+            var ready: Set<ConnectionID> = []
+            func take() {
+                for output in proxies.takeOutputs() {
+                    switch output {
+                    case .subscribe(let ticket, let names, _):
+                        rules.formUnion(names)
+                        tickets.append(ticket)
+                    case .unsubscribe(let ticket, let names, _):
+                        rules.subtract(names)
+                        removed.formUnion(names)
+                        if let ticket { tickets.append(ticket) }
+                    case .subscribed(let id, _): ready.insert(id)
+                    }
+                }
+            }
+            func answer(_ most: Int = .max) {
+                take()
+                var count = 0
+                while count < most, !tickets.isEmpty {
+                    proxies.rulesAreSet(tickets.removeFirst(), failure: nil)
+                    count += 1
+                    take()
+                }
+            }
+            let old = Subjects(names: Set(shared + ["com.example.old"]), prefixes: prefixes)
+            let new = Subjects(names: Set(shared + ["com.example.new"]), prefixes: prefixes)
+            proxies.subscribe(old, for: ConnectionID(1), of: 1_000)
+            answer(processed)
+            proxies.subscribe(new, for: ConnectionID(2), of: 1_000, inPlaceOf: ConnectionID(1))
+            proxies.unsubscribeAll(for: ConnectionID(1))
+            answer()
+            #expect(removed.subtracting(["com.example.old"]).isEmpty)
+            #expect(rules == new.names && ready.contains(ConnectionID(2)) && proxies.isAtRest)
+            #expect(proxies.subscribers(of: shared[0]).byName == [ConnectionID(2)])
+            #expect(!proxies.subscribesAnything(for: ConnectionID(1)))
+        }
+    }
+
     @Test func `who gives up its names while the bus refuses some of them keeps none`() throws {
         var proxies = ProxySubscriptions()
         let names = try (0..<400).map { try NotifyName("com.example.n\($0)") }

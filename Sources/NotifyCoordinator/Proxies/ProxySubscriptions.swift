@@ -90,6 +90,37 @@ struct ProxySubscriptions: Hashable {
         pump()
     }
 
+    /// Subscribes to names for a connection that takes the place of another one of its user; ends in `subscribed`.
+    ///
+    /// What both observe changes hands here and now, and no rule of it is touched. Were it given up for one and requested
+    /// for the other a part at a time, a name could lose its rule in one part and have it again only some parts later.
+    mutating func subscribe(
+        _ subjects: Subjects,
+        for id: ConnectionID,
+        of user: UInt32,
+        inPlaceOf previous: ConnectionID
+    ) {
+        guard var work = works.removeValue(forKey: previous) else { return subscribe(subjects, for: id, of: user) }
+        table.replace(previous, by: id, work.subscribed)
+        if let ticket = work.ticket, requests[ticket]?.waiting.remove(previous) != nil {
+            requests[ticket]?.waiting.insert(id)
+        }
+        let changed = [subjects.subtracting(work.subscribed), work.subscribed.subtracting(subjects)]
+        work.wanted = subjects
+        work.names = changed.flatMap(\.names)
+        work.prefixes = changed.flatMap(\.prefixes)
+        // Their bits were those of the previous one.
+        work.names += work.subscribed.names.filter {
+            subjects.names.contains($0) && table.rule(of: $0) == ProxyTable.Rule.none
+        }
+        work.isAwaited = true
+        // Its turn, if it has one, is the previous one's.
+        work.isQueued = false
+        works[id] = work
+        enqueue(id)
+        pump()
+    }
+
     /// Ensures that posts of its names are heard again, as their bits have been cleared. Ends in `subscribed`.
     mutating func resubscribe(_ id: ConnectionID) {
         guard let work = works[id] else { return outputs.append(.subscribed(id, failure: nil)) }
@@ -424,6 +455,19 @@ struct ProxyTable: Hashable {
             case .many(let all): Array(all)
             }
         return (byName, byPrefix)
+    }
+
+    /// A subscriber takes the place of another that subscribes to these.
+    mutating func replace(_ previous: ConnectionID, by subscriber: ConnectionID, _ subjects: Subjects) {
+        // Added first: what has a subscriber keeps its rule.
+        for name in subjects.names {
+            _ = add(subscriber, name)
+            _ = remove(previous, name)
+        }
+        for prefix in subjects.prefixes {
+            _ = add(subscriber, prefix: prefix)
+            _ = remove(previous, prefix: prefix)
+        }
     }
 
     /// Releases memory when nobody subscribes to anything.
