@@ -69,7 +69,7 @@ let package = Package(
         .target(name: "CommandSupport", dependencies: ["NotifyCore", "CLinux"]),
         .target(name: "notify-post", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
         .target(name: "notify-wait", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
-        .target(name: "notify-lifecycle", dependencies: ["NotifyCore", "CommandSupport", "CLinux"]),
+        .target(name: "notify-lifecycle", dependencies: ["NotifyAgent", "NotifyCore", "CommandSupport", "CLinux"]),
         .target(name: "notify-state", dependencies: ["NotifyCore", "CommandSupport"]),
         .target(name: "notify-top", dependencies: ["NotifyCore", "CommandSupport"]),
 

@@ -19,6 +19,7 @@ package final class Agent: BusPeer {
     var openCalls = OpenCalls()
     let identity: Identity
     let processes: ProcessTable
+    let watchdogs: Watchdogs
     let programs: ProgramFreezer
     let uses: UseWatch
     let sockets: Sockets
@@ -80,8 +81,10 @@ package final class Agent: BusPeer {
         ends = EndWatch(link)
         identity = Identity(link, servesMachine: servesMachine)
         intake = Intake(link, configuration.quotas)
-        processes = ProcessTable(watcher: watcher, logger: logger)
-        programs = ProgramFreezer(ThawGuard(configuration.ownProgram, on: loop), logger: logger)
+        let thawGuard = ThawGuard(configuration.ownProgram, servesMachine: servesMachine, on: loop)
+        processes = ProcessTable(watcher: watcher, thawGuard, logger: logger)
+        watchdogs = Watchdogs(link, on: loop, servesMachine: servesMachine)
+        programs = ProgramFreezer(thawGuard, watchdogs, logger: logger)
         sockets = Sockets(watcher: watcher)
         alarms = Alarms(on: loop) { me.agent?.alarmRings() }
         relaying = Relaying(bus: bus, link, on: loop, rules: configuration.relay, quotas: configuration.quotas)
@@ -125,6 +128,7 @@ package final class Agent: BusPeer {
         coordinator = Coordinator(plan)
         me.agent = self
         (watcher.delegate, relaying.agent) = (self, self)
+        thawGuard.isToEnd = { me.agent?.isToEnd($0) }
         sources.begin()
         sources.want(ShellSource.name, by: .agent)
         let hasCgroups = CgroupMount.unified != nil
@@ -231,6 +235,7 @@ package final class Agent: BusPeer {
                 guard let code = values.first?.uint32, code == 1 || code == 4 else { return nameIsTaken() }
                 uniqueName = link.uniqueName
                 logger.debug("acquired the bus name", metadata: ["connection": "\(uniqueName)"])
+                thawAbandoned()
                 loadLaunches()
                 if !configuration.naps.isEmpty { followFocus() }
                 report(.ready)

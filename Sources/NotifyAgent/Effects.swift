@@ -51,10 +51,14 @@ extension Agent {
         case .unsubscribe(let ticket, let names, let prefixes):
             link.unsubscribe(names: names, prefixes: prefixes)
             if let ticket { subscribe(ticket, [], []) }
-        case .freeze(let process, let user): handle(.froze(process, processes.freeze(process, for: user)))
+        case .freeze(let process, let user):
+            watchdogs.check([processes[process]].compactMap(\.self)) { [self] obstacle in
+                let outcome = obstacle.map { .failed($0) } ?? processes.freeze(process, for: user)
+                handle(.froze(process, outcome))
+            }
         case .thaw(let process): handle(.thawed(process, failure: processes.thaw(process)))
         case .freezeProgram(let program, let members):
-            handle(.frozeProgram(program, programs.freeze(program, members)))
+            programs.freeze(program, members) { [self] in handle(.frozeProgram(program, $0)) }
         case .thawProgram(let program): programs.thaw(program)
         case .followUses(let question): uses.follow(question)
         case .look(let process, let mustLook):
@@ -83,6 +87,30 @@ extension Agent {
             linux_give_memory_back()
         case .alarm(let time): alarms.set(.coordinator, at: time)
         case .napAlarm(let time): alarms.set(.naps, at: time)
+        }
+    }
+
+    /// Lets everything continue that agents had stopped which are gone.
+    func thawAbandoned() {
+        guard configuration.ownProgram != nil else { return }
+        let things = MarkFolder(servesMachine: identity.servesMachine).thawAbandoned()
+        for (thing, reason) in things {
+            logger.notice(
+                "thawed what an agent that is gone had frozen",
+                metadata: ["what": "\(thing.text)", "by": "\(reason.rawValue)"]
+            )
+        }
+    }
+
+    /// What is stopped has been sent a signal that asks it to end, which it can follow only if it runs.
+    func isToEnd(_ thing: StoppedThing) {
+        if let process = processes.process(stoppedAs: thing) {
+            logger.notice("thawing a process that has been asked to end", metadata: ["process": "\(process)"])
+            handle(.isToEnd(process))
+        }
+        if let program = programs.program(stoppedAs: thing) {
+            logger.notice("thawing a program that has been asked to end", metadata: ["program": "\(program)"])
+            handle(.programIsToEnd(program))
         }
     }
 

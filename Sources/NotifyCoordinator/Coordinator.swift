@@ -190,6 +190,8 @@ package struct Coordinator {
             if !naps.isEmpty { focusMayHaveMoved() }
         case .areUsed(let uses, let question): perform(naps.areUsed(uses, question: question, now: now.nanoseconds))
         case .frozeProgram(let program, let processes): naps.isFrozen(program, processes)
+        case .isToEnd(let process): thaw(process)
+        case .programIsToEnd(let program): perform(naps.isToEnd(program))
         case .napAlarm:
             perform(naps.timeHasCome(now: now.nanoseconds))
             mustReviewNaps = true

@@ -81,6 +81,10 @@ package enum Event: Sendable {
     case areUsed([NapRule.Use: Set<FocusedProcess>], question: UInt64)
     /// These processes are stopped for a program that naps, apart from those in its unit.
     case frozeProgram(NapProgram, [ProcessID])
+    /// A process that the agent has stopped has been sent a signal that asks it to end.
+    case isToEnd(ProcessID)
+    /// The same for one of a program that naps.
+    case programIsToEnd(NapProgram)
     /// The agent terminates.
     case ending
 

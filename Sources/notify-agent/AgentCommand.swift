@@ -2,6 +2,7 @@
 
 package import CommandSupport
 import NotifyAgent
+import NotifyCore
 
 /// `notify-agent`: the lifecycle agent as a program.
 enum AgentCommand {
@@ -21,7 +22,7 @@ enum AgentCommand {
         }
         if settings.opensRelay { return RelayRequest.run(settings, diagnostics) }
         if settings.thaws {
-            Thawing.run()
+            Thawing.run(servesMachine: settings.common.bus == .system)
             return .done
         }
         if settings.checks { return ConfigurationCheck.run(settings, diagnostics) }

@@ -50,8 +50,8 @@ extension AgentCommand {
                 "thaw",
                 group: "Agent",
                 help:
-                    "Read from standard input what an agent has frozen, let it continue when the input ends, and exit. The "
-                    + "agent runs this, in case it is killed."
+                    "Wait for the end of standard input, let everything continue that agents had frozen which are gone, and "
+                    + "exit. The agent and its unit run this, in case it is killed."
             ) {
                 $0.thaws = true
             },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
+import NotifyAgent
 import NotifyCore
 
 /// A requested state change.
@@ -19,11 +20,16 @@ struct TargetChange {
     func apply(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(CommandFailure) -> ExitCode {
         var agent = try AgentConnection(settings)
         var codes: [ExitCode] = []
+        var thawed: [StoppedThing: StopReason] = [:]
         for target in targets {
             do throws(CommandFailure) {
                 let count = try change(target, by: &agent)
                 diagnostics.detail("\(target.title): \(outcome), \(count) observer\(count == 1 ? "" : "s")")
             } catch {
+                if error.code == .unavailable, continues(target, &thawed, settings) {
+                    diagnostics.detail("\(target.title): thawed; an agent that is gone had frozen it")
+                    continue
+                }
                 if error.isLasting { throw error }
                 diagnostics.error(error.message)
                 codes.append(error.code)
@@ -31,6 +37,25 @@ struct TargetChange {
         }
         // The timeout status is used only if nothing else went wrong.
         return codes.isEmpty ? .done : codes.allSatisfy { $0 == .timedOut } ? .timedOut : .failed
+    }
+
+    /// Without an agent every program is in the foreground, and only what an agent had frozen that was killed does not run:
+    /// it continues.
+    ///
+    /// - Returns: whether the target is one of those.
+    private func continues(
+        _ target: Whom,
+        _ thawed: inout [StoppedThing: StopReason],
+        _ settings: LifecycleSettings
+    ) -> Bool {
+        if case .set(let state, _) = change, state != .foreground { return false }
+        let things = MarkFolder(servesMachine: settings.common.bus == .system).thawAbandoned()
+        thawed.merge(things) { $1 }
+        switch target {
+        case .one(.process(let pid)): return thawed.contain(pid)
+        case .everyone: return !thawed.isEmpty
+        case .one: return false
+        }
     }
 
     private var outcome: String {

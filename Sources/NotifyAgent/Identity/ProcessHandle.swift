@@ -185,6 +185,9 @@ package struct ProcessFolder: ~Copyable {
     /// The letter of its state, such as `T` for stopped; nil if the process is gone.
     package var state: UInt8? { bytes(of: "stat").flatMap { ProcessFolder.state(inStat: $0) } }
 
+    /// The signals that wait for the process, signal 1 as the lowest bit; nil if the process is gone.
+    var pendingSignals: UInt64? { text(of: "status").map(ProcessFolder.pendingSignals) }
+
     /// The fields of `stat` that follow the state, as far as they are numbers that fit; nil if the process is gone.
     var numbers: [Int32?]? {
         bytes(of: "stat").flatMap(ProcessFolder.fields)?.dropFirst().map { Int32(String(decoding: $0, as: UTF8.self)) }
@@ -258,6 +261,14 @@ package struct ProcessFolder: ~Copyable {
         let line = text.split(separator: "\n").first { $0.utf8.starts(with: "NSpid:".utf8) }
         let numbers = line?.dropFirst(6).split { $0 == "\t" || $0 == " " } ?? []
         return numbers.count > 1 ? numbers.last.flatMap { Int32($0) } : nil
+    }
+
+    /// The lines "SigPnd: MASK", for the first thread, and "ShdPnd: MASK", for all.
+    static func pendingSignals(inStatus text: String) -> UInt64 {
+        text.split(separator: "\n").reduce(0) { signals, line in
+            guard line.utf8.starts(with: "SigPnd:".utf8) || line.utf8.starts(with: "ShdPnd:".utf8) else { return signals }
+            return signals | (UInt64(line.dropFirst(7).filter { !$0.isWhitespace }, radix: 16) ?? 0)
+        }
     }
 
     private func text(of file: StaticString) -> String? {

@@ -16,20 +16,27 @@ enum Freezer {
     /// The permission is checked before, and again once the process is stopped: in between it may have executed a
     /// set-user-ID program.
     ///
-    /// - Returns: how, or the error number.
-    static func freeze(_ process: ProcessHandle, for user: UInt32) -> Result<Stop, FreezeError> {
-        guard process.mayBeStopped(by: user) else { return .failure(FreezeError(code: EPERM)) }
-        if let folder = process.cgroup, isAlone(process, in: folder), write("1", to: folder + "/cgroup.freeze") == 0 {
-            if isAlone(process, in: folder), process.mayBeStopped(by: user) { return .success(.cgroup(folder)) }
-            _ = write("0", to: folder + "/cgroup.freeze")
+    /// - Returns: how, or what prevented it.
+    static func freeze(
+        _ process: ProcessHandle,
+        for user: UInt32,
+        _ thawGuard: ThawGuard
+    ) -> Result<Stop, FreezeError> {
+        guard process.mayBeStopped(by: user) else { return .failure(.noPermission) }
+        if let folder = process.cgroup, isAlone(process, in: folder) {
+            guard thawGuard.add(.cgroup(folder), .person) else { return .failure(.noMark) }
+            if write("1", to: folder + "/cgroup.freeze") == 0 {
+                if isAlone(process, in: folder), process.mayBeStopped(by: user) { return .success(.cgroup(folder)) }
+                _ = write("0", to: folder + "/cgroup.freeze")
+            }
+            thawGuard.remove(.cgroup(folder))
         }
+        guard thawGuard.add(process.asStopped, .person) else { return .failure(.noMark) }
         let code = process.signal(SIGSTOP)
-        guard code == 0 else { return .failure(FreezeError(code: code)) }
-        guard process.mayBeStopped(by: user) else {
-            _ = process.signal(SIGCONT)
-            return .failure(FreezeError(code: EPERM))
-        }
-        return .success(.signal)
+        if code == 0, process.mayBeStopped(by: user) { return .success(.signal) }
+        if code == 0 { _ = process.signal(SIGCONT) }
+        thawGuard.remove(process.asStopped)
+        return .failure(code == 0 ? .noPermission : .system(code))
     }
 
     /// Lets a process continue that was stopped here.
@@ -41,7 +48,8 @@ enum Freezer {
         case .signal where process.state == nil: code = ESRCH
         case .signal: code = process.mayBeStopped(by: user) ? process.signal(SIGCONT) : EPERM
         }
-        return code == 0 || code == ENOENT || code == ESRCH ? nil : FreezeError(code: code)
+        if code == 0 || code == ENOENT || code == ESRCH { return nil }
+        return code == EPERM ? .noPermission : .system(code)
     }
 
     /// Whether the cgroup has no other process, and none below it.
@@ -62,11 +70,33 @@ enum Freezer {
     }
 }
 
-struct FreezeError: Error {
-    let code: Int32
+enum FreezeError: Error {
+    /// It runs with the rights of another user.
+    case noPermission
+    /// It could not be noted for those who are to let it continue if the agent is killed.
+    case noMark
+    /// An error number.
+    case system(Int32)
 
     var text: String {
-        code == EPERM
-            ? "it runs with the rights of another user" : strerror(code).map { String(cString: $0) } ?? "error \(code)"
+        switch self {
+        case .noPermission: "it runs with the rights of another user"
+        case .noMark: "it can't be ensured that it continues if the agent is killed"
+        case .system(let code): strerror(code).map { String(cString: $0) } ?? "error \(code)"
+        }
     }
+}
+
+extension Freezer.Stop {
+    /// What is stopped this way.
+    func thing(_ process: ProcessHandle) -> StoppedThing {
+        switch self {
+        case .cgroup(let folder): .cgroup(folder)
+        case .signal: process.asStopped
+        }
+    }
+}
+
+extension ProcessHandle {
+    var asStopped: StoppedThing { .process(pid, start: key.start) }
 }

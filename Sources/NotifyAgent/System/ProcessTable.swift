@@ -12,12 +12,12 @@ final class ProcessTable {
     }
 
     private let watcher: Watcher
+    private let thawGuard: ThawGuard
     private let logger: Logger
     private var entries: [ProcessID: Entry] = [:]
 
-    init(watcher: Watcher, logger: Logger) {
-        self.watcher = watcher
-        self.logger = logger
+    init(watcher: Watcher, _ thawGuard: ThawGuard, logger: Logger) {
+        (self.watcher, self.thawGuard, self.logger) = (watcher, thawGuard, logger)
     }
 
     subscript(id: ProcessID) -> ProcessHandle? { entries[id]?.handle }
@@ -40,7 +40,12 @@ final class ProcessTable {
     }
 
     func forget(_ id: ProcessID) {
-        if entries.removeValue(forKey: id) != nil { watcher.forget(id) }
+        guard let entry = entries.removeValue(forKey: id) else { return }
+        watcher.forget(id)
+        guard let stop = entry.stop else { return }
+        // Another process may come into its cgroup.
+        _ = Freezer.thaw(entry.handle, stop.how, for: stop.user)
+        thawGuard.remove(stop.how.thing(entry.handle))
     }
 
     /// Looks at once whether these are stopped, if that matters.
@@ -57,12 +62,13 @@ final class ProcessTable {
 
     func freeze(_ id: ProcessID, for user: UInt32) -> Event.FreezeOutcome {
         guard let entry = entries[id] else { return .failed("it has ended") }
-        switch Freezer.freeze(entry.handle, for: user) {
+        switch Freezer.freeze(entry.handle, for: user, thawGuard) {
         case .success(let stop):
             entries[id]?.stop = (stop, user)
             logger.info("froze", metadata: ["process": "\(id)"])
             return .frozen
-        case .failure(let error): return error.code == EPERM ? .denied : .failed(error.text)
+        case .failure(.noPermission): return .denied
+        case .failure(let error): return .failed(error.text)
         }
     }
 
@@ -74,8 +80,14 @@ final class ProcessTable {
             return error.text
         }
         entries[id]?.stop = nil
+        thawGuard.remove(stop.how.thing(entry.handle))
         logger.info("thawed", metadata: ["process": "\(id)"])
         return nil
+    }
+
+    /// The process that was stopped this way on request; nil if there is none.
+    func process(stoppedAs thing: StoppedThing) -> ProcessID? {
+        entries.first { $0.value.stop?.how.thing($0.value.handle) == thing }?.key
     }
 }
 

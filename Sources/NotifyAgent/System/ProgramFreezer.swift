@@ -15,24 +15,46 @@ final class ProgramFreezer {
     }
 
     private let thawGuard: ThawGuard
+    private let watchdogs: Watchdogs
     private let logger: Logger
     private var stops: [NapProgram: Stop] = [:]
+    /// Those that are to be stopped, unless the service manager minds: by a number, as this may begin again meanwhile.
+    private var waiting: [NapProgram: UInt64] = [:]
+    private var lastWait: UInt64 = 0
 
-    init(_ thawGuard: ThawGuard, logger: Logger) {
-        (self.thawGuard, self.logger) = (thawGuard, logger)
+    init(_ thawGuard: ThawGuard, _ watchdogs: Watchdogs, logger: Logger) {
+        (self.thawGuard, self.watchdogs, self.logger) = (thawGuard, watchdogs, logger)
         thawGuard.hasGone = { [unowned self] in
             logger.warning("lost the process that would let programs continue; they run on while they nap")
             for program in stops.keys.sorted() { thaw(program) }
         }
     }
 
-    /// - Returns: those that it has stopped one by one.
-    func freeze(_ program: NapProgram, _ processes: [ProcessID]) -> [ProcessID] {
-        var stop = Stop()
-        for id in processes {
+    /// - Parameter completion: called with those that it has stopped one by one, unless the program was thawed before.
+    func freeze(_ program: NapProgram, _ processes: [ProcessID], then completion: @escaping ([ProcessID]) -> Void) {
+        let handles = processes.compactMap { id -> ProcessHandle? in
             guard case .success((let process, _)) = ProcessHandle.open(id.pid, user: program.user),
-                process.key.start == id.startTime, process.mayBeStopped(by: program.user)
-            else { continue }
+                process.key.start == id.startTime
+            else { return nil }
+            return process
+        }
+        lastWait += 1
+        let number = lastWait
+        waiting[program] = number
+        watchdogs.check(handles) { [self] obstacle in
+            guard waiting[program] == number else { return }
+            waiting[program] = nil
+            if let obstacle {
+                let metadata: Logger.Metadata = ["program": "\(program)"]
+                return logger.notice("a program that naps is not frozen: \(obstacle)", metadata: metadata)
+            }
+            completion(freeze(program, handles))
+        }
+    }
+
+    private func freeze(_ program: NapProgram, _ processes: [ProcessHandle]) -> [ProcessID] {
+        var stop = Stop()
+        for process in processes where process.mayBeStopped(by: program.user) {
             if let folder = unit(of: process, program) {
                 if !stop.folders.contains(folder), freeze(folder, program.user) { stop.folders.append(folder) }
             } else {
@@ -49,6 +71,7 @@ final class ProgramFreezer {
     }
 
     func thaw(_ program: NapProgram) {
+        waiting[program] = nil
         guard let stop = stops.removeValue(forKey: program) else { return }
         for folder in stop.folders {
             let code = Freezer.write("0", to: folder + "/cgroup.freeze")
@@ -59,9 +82,16 @@ final class ProgramFreezer {
         }
         for process in stop.processes {
             _ = process.signal(SIGCONT)
-            thawGuard.remove(.process(process.pid, start: process.key.start))
+            thawGuard.remove(process.asStopped)
         }
         logger.info("thawed a program that napped", metadata: ["program": "\(program)"])
+    }
+
+    /// The program that was stopped with this; nil if there is none.
+    func program(stoppedAs thing: StoppedThing) -> NapProgram? {
+        stops.first { _, stop in
+            stop.folders.contains { .cgroup($0) == thing } || stop.processes.contains { $0.asStopped == thing }
+        }?.key
     }
 
     // MARK: - By unit
@@ -78,7 +108,7 @@ final class ProgramFreezer {
     private func freeze(_ folder: String, _ user: UInt32) -> Bool {
         guard belongs(folder, to: user),
             // Whoever has frozen it will also thaw it.
-            SystemFile.text(of: folder + "/cgroup.freeze") == "0\n", thawGuard.add(.cgroup(folder))
+            SystemFile.text(of: folder + "/cgroup.freeze") == "0\n", thawGuard.add(.cgroup(folder), .nap)
         else { return false }
         if Freezer.write("1", to: folder + "/cgroup.freeze") == 0 {
             // A set-user-ID program may have been executed in the meantime.
@@ -128,14 +158,14 @@ final class ProgramFreezer {
                     case .success((let member, _)) = ProcessHandle.open(pid, user: program.user),
                     // Whoever has stopped it will also let it continue.
                     member.mayBeStopped(by: program.user), member.state != UInt8(ascii: "T"),
-                    thawGuard.add(.process(pid, start: member.key.start))
+                    thawGuard.add(member.asStopped, .nap)
                 else { continue }
                 isComplete = false
                 if member.signal(SIGSTOP) == 0, member.mayBeStopped(by: program.user) {
                     stop.processes.append(member)
                 } else {
                     _ = member.signal(SIGCONT)
-                    thawGuard.remove(.process(pid, start: member.key.start))
+                    thawGuard.remove(member.asStopped)
                 }
             }
             if isComplete { return }

@@ -4,93 +4,82 @@ import CLinux
 import Glibc
 import NotifyCore
 
-/// Something that the agent has stopped, and that must not stay stopped.
-package enum StoppedThing: Hashable, Sendable {
-    /// The directory of a cgroup.
-    case cgroup(String)
-    /// - Parameter start: when the process started, by which it is told from another with its number.
-    case process(Int32, start: UInt64)
-
-    /// As a line for the program that lets it continue.
-    var text: String {
-        switch self {
-        case .cgroup(let folder): "cgroup \(folder)"
-        case .process(let pid, let start): "process \(pid) \(start)"
-        }
-    }
-
-    init?(_ text: Substring) {
-        let parts = text.split(separator: " ", maxSplits: 1)
-        guard parts.count == 2 else { return nil }
-        if parts[0] == "cgroup" {
-            self = .cgroup(String(parts[1]))
-            return
-        }
-        let numbers = parts[1].split(separator: " ")
-        guard parts[0] == "process", numbers.count == 2, let pid = Int32(numbers[0]), let start = UInt64(numbers[1])
-        else { return nil }
-        self = .process(pid, start: start)
-    }
-
-    /// Lets it continue.
-    func thaw() {
-        switch self {
-        case .cgroup(let folder): _ = Freezer.write("0", to: folder + "/cgroup.freeze")
-        case .process(let pid, let start):
-            let descriptor = linux_pidfd_open(pid)
-            guard descriptor >= 0 else { return }
-            defer { close(descriptor) }
-            if let process = ProcessFolder(of: pid), process.startTime == start {
-                linux_pidfd_signal(descriptor, SIGCONT)
-            }
-        }
-    }
-}
-
-/// Has what the agent has stopped continue if the agent is killed: a process of its own is told of each thing, and notices
-/// the end of the agent by their socket. It exists while something is stopped.
+/// Has what the agent has stopped continue if the agent is killed: each thing is marked first, in a file, and a process of its
+/// own notices the end of the agent by their socket. The service manager starts such a process, too, whatever has ended the
+/// agent's unit. They exist while something is stopped.
 final class ThawGuard {
+    /// How often what is stopped is looked at, in milliseconds.
+    private static let interval: Int64 = 500
+    /// For how long at a time, in nanoseconds.
+    private static let slice: Int64 = 1_000_000
+    /// `POSIX_SPAWN_SETSID`, which the header has only for `_GNU_SOURCE`.
+    private static let newSession: Int16 = 0x80
+
     private let program: String?
+    private let servesMachine: Bool
     private let loop: EventLoop
     private var socket: Int32 = -1
-    private var things: Set<StoppedThing> = []
-    /// Called when that process has been killed: nothing may stay stopped then.
+    private var marks: MarkFile
+    private var timer: Int?
+    /// Those that have not been looked at yet in this round.
+    private var round: [StoppedThing] = []
+    /// Called when nobody would let things continue any more: nothing may stay stopped then.
     var hasGone: () -> Void = {}
+    /// Called when a thing that is stopped has been sent a signal that asks it to end.
+    var isToEnd: (StoppedThing) -> Void = { _ in }
 
     /// - Parameter program: `notify-agent`; nil if there is to be no guard.
-    init(_ program: String?, on loop: EventLoop) { (self.program, self.loop) = (program, loop) }
+    init(_ program: String?, servesMachine: Bool, on loop: EventLoop) {
+        (self.program, self.servesMachine, self.loop) = (program, servesMachine, loop)
+        marks = MarkFile(MarkFolder(servesMachine: servesMachine))
+    }
 
     deinit { if socket >= 0 { close(socket) } }
 
     /// Must be called before a thing is stopped.
     ///
     /// - Returns: whether it will be seen to.
-    func add(_ thing: StoppedThing) -> Bool {
+    func add(_ thing: StoppedThing, _ reason: StopReason) -> Bool {
         guard program != nil else { return true }
-        guard socket >= 0 || start(), send("+" + thing.text) else { return false }
-        things.insert(thing)
+        guard marks.add(thing, reason) else { return false }
+        guard socket >= 0 || start() else {
+            marks.remove(thing)
+            return false
+        }
+        if timer == nil { timer = loop.after(ThawGuard.interval) { [weak self] in self?.look() } }
         return true
     }
 
     /// Must be called after a thing continues.
     func remove(_ thing: StoppedThing) {
-        guard things.remove(thing) != nil else { return }
-        _ = send("-" + thing.text)
-        if things.isEmpty { end() }
-    }
-
-    /// Each line is a packet.
-    private func send(_ line: String) -> Bool {
-        let bytes = Array(line.utf8)
-        return linux_send(socket, bytes, bytes.count, nil, 0) == bytes.count
+        guard program != nil else { return }
+        marks.remove(thing)
+        if marks.things.isEmpty { end() }
     }
 
     private func end() {
+        loop.cancel(timer)
+        (timer, round) = (nil, [])
         guard socket >= 0 else { return }
         loop.forget(socket)
         close(socket)
-        (socket, things) = (-1, [])
+        socket = -1
     }
+
+    // MARK: - Signals
+
+    /// Nothing announces a signal for a process that is stopped.
+    private func look() {
+        timer = loop.after(ThawGuard.interval) { [weak self] in self?.look() }
+        if round.isEmpty { round = Array(marks.things.keys) }
+        let end = MonotonicTime.now.nanoseconds + ThawGuard.slice
+        repeat {
+            guard let thing = round.popLast() else { return }
+            if marks.things[thing] != nil, thing.isToEnd { isToEnd(thing) }
+        } while MonotonicTime.now.nanoseconds < end
+    }
+
+    // MARK: - The process
 
     private func start() -> Bool {
         guard let program else { return false }
@@ -104,25 +93,34 @@ final class ThawGuard {
         defer { posix_spawn_file_actions_destroy(&actions) }
         guard posix_spawnattr_init(&attributes) == 0 else { return false }
         defer { posix_spawnattr_destroy(&attributes) }
-        // Whatever ends the agent's process group must not end it.
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
+        // Whatever ends the agent's process group must not end it, nor is it stopped with the program that has started the
+        // agent: see `ProcessTree`.
+        posix_spawnattr_setflags(&attributes, ThawGuard.newSession)
         posix_spawn_file_actions_adddup2(&actions, ends[1], 0)
         var child: pid_t = 0
-        let words: [UnsafeMutablePointer<CChar>?] = [strdup("notify-agent"), strdup("--thaw"), nil]
-        defer { for word in words { free(word) } }
-        // It needs nothing of the environment.
-        guard posix_spawn(&child, program, &actions, &attributes, words, [nil]) == 0 else {
+        let options = ["notify-agent", "--thaw"] + (servesMachine ? ["--system"] : [])
+        let words: [UnsafeMutablePointer<CChar>?] = options.map { strdup($0) } + [nil]
+        // It needs nothing else of the environment.
+        let runtime = SystemFile.environment("XDG_RUNTIME_DIR").map { $0 + "=" + $1 }
+        let variables: [UnsafeMutablePointer<CChar>?] = runtime.map { strdup($0) } + [nil]
+        defer { for text in words + variables { free(text) } }
+        guard posix_spawn(&child, program, &actions, &attributes, words, variables) == 0 else {
             close(ends[0])
             return false
         }
         socket = ends[0]
         watchEnd(of: child)
         // It sends nothing, so this is its end.
-        loop.watch(socket) { [weak self] in
-            self?.end()
-            self?.hasGone()
-        }
+        loop.watch(socket) { [weak self] in self?.guardHasEnded() }
         return true
+    }
+
+    /// It was killed. Another one finds everything in the file.
+    private func guardHasEnded() {
+        loop.forget(socket)
+        close(socket)
+        socket = -1
+        if !start() { hasGone() }
     }
 
     /// Somebody must wait for a child that has ended.
@@ -139,25 +137,29 @@ final class ThawGuard {
 
 /// The process that has everything continue: `notify-agent --thaw`.
 package enum Thawing {
-    /// More than a line can have.
-    private static let maximum = 8_192
+    /// How long the process that has closed the socket may take to end, in milliseconds.
+    private static let limit: Int32 = 5_000
 
-    /// Reads what is stopped, and what no longer is, until the agent has ended.
-    package static func run() {
+    /// Waits for the end of input, which is that of the agent, and lets everything continue that agents had stopped which are
+    /// gone.
+    package static func run(servesMachine: Bool) {
         // It is started as /proc/self/exe, which would be its name.
         linux_name_thread("notify-thaw")
         // The service manager may end the agent together with this process, which then has something to do.
         for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] { signal(number, SIG_IGN) }
-        var things: Set<StoppedThing> = []
-        var packet = [UInt8](repeating: 0, count: maximum)
+        let (agent, folder) = (getppid(), MarkFolder(servesMachine: servesMachine))
+        let process = linux_pidfd_open(agent)
+        var bytes: [UInt8] = [0]
         while true {
-            let count = read(STDIN_FILENO, &packet, packet.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            let line = String(decoding: packet[..<count], as: UTF8.self)
-            guard let thing = StoppedThing(line.dropFirst()) else { continue }
-            if line.first == "+" { things.insert(thing) } else { things.remove(thing) }
+            let count = read(STDIN_FILENO, &bytes, bytes.count)
+            if count > 0 || count < 0 && errno == EINTR { continue }
+            break
         }
-        for thing in things { thing.thaw() }
+        // It has closed the socket, but may have yet to end.
+        if process >= 0, folder.hasMarks(of: agent) {
+            var facts = pollfd(fd: process, events: Int16(POLLIN), revents: 0)
+            while poll(&facts, 1, limit) < 0, errno == EINTR { continue }
+        }
+        folder.thawAbandoned()
     }
 }

@@ -233,6 +233,13 @@ package struct Naps: Hashable, Sendable {
         return conclude()
     }
 
+    /// A program that is stopped is to end: it is awake until it has had the focus again.
+    mutating func isToEnd(_ program: NapProgram) -> [Action] {
+        wake(program)
+        entries[program] = nil
+        return conclude()
+    }
+
     /// The agent ends.
     mutating func end() -> [Action] {
         actions += programs { if case .frozen = $0.step { true } else { false } }.map { .thaw($0) }
