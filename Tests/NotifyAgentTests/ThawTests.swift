@@ -11,6 +11,7 @@ struct ThawTests {
     private final class Desk {
         let session: UserSession
         let sway: FakeSway
+        private var talk: FakeSway.Talk?
 
         /// - Parameter unit: whether the agent runs in its unit; otherwise the shell has started it.
         init(_ kind: BusKind, unit: Bool = true) throws {
@@ -51,6 +52,8 @@ struct ThawTests {
         /// Has a program nap that knows nothing of us, and ends only when it can.
         func startNap(_ unit: String = "app-game-1.service", _ properties: String = "") throws {
             let talk = try sway.accept()
+            // Without it nobody would know who has the focus, and nobody would nap.
+            self.talk = talk
             try talk.greet(focused: 0)
             let script = "trap \"exit 0\" TERM; while :; do sleep 0.05; done"
             try session.shell("systemd-run --user -q --unit=\(unit) \(properties) bash -c '\(script)'; main \(unit) >$HOME/main")
@@ -110,7 +113,7 @@ struct ThawTests {
         try desk.session.until("! frozen app-game-1.service", timeout: limit)
     }
 
-    /// Once as systemd does it, and once as where it can't freeze units, by the signal alone.
+    /// Of a signal by hand systemd knows nothing.
     @Test(arguments: anyBusKind())
     func `a frozen unit stops within a second, and follows a signal`(kind: BusKind) throws {
         let desk = try Desk(kind)
