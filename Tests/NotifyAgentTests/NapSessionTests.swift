@@ -150,7 +150,7 @@ import Testing
         let post = try run(productPath("notify-post"), ["--address", desk.scene.bus.address] + names)
         try #require(post.status == 0)
         #expect(try desk.scene.lifecycle("status").contains("10 programs asleep"))
-        #expect(try sleeps(desk.scene.agentProcess, for: "2s"))
+        try passTime("2s")
         let used = zip(try loops.map { try processorTime(of: $0) }, before).map { $0 - $1 }
         #expect(used == Array(repeating: 0, count: 10))
         var waits: [Duration] = []
@@ -201,21 +201,42 @@ import Testing
         if isLongRun { print("\(rounds) agents were killed, and everybody went on") }
     }
 
-    @Test func `nobody stays stopped when the process is killed that would see to it`() throws {
+    @Test func `the process that would let programs continue has a successor when it is killed`() throws {
         let desk = try Desk(.daemon, naps: "[nap]\napps = game\nafter = 10ms\nstate = frozen\n")
         let loop = try start("/bin/sh", NapSessionTests.busyLoop)
-        // The second time it has a successor.
+        try desk.focus(loop.pid)
+        try desk.focus(1, "other")
+        try waitForState(loop.pid, isStopped: true)
+        var last: pid_t?
         for _ in 0..<2 {
-            try desk.focus(loop.pid)
-            try desk.focus(1, "other")
-            try waitForState(loop.pid, isStopped: true)
-            let isThere = waitUntil(timeout: .patience) {
-                children(of: desk.scene.agentProcess, named: "notify-thaw").count == 1
-            }
-            try #require(isThere)
-            kill(children(of: desk.scene.agentProcess, named: "notify-thaw")[0], SIGKILL)
-            try waitForState(loop.pid, isStopped: false)
+            try #require(
+                waitUntil(timeout: .patience) {
+                    let guards = children(of: desk.scene.agentProcess, named: "notify-thaw")
+                    return guards.count == 1 && guards[0] != last
+                }
+            )
+            last = children(of: desk.scene.agentProcess, named: "notify-thaw").first
+            kill(try #require(last), SIGKILL)
         }
+        try #require(
+            waitUntil(timeout: .patience) {
+                let guards = children(of: desk.scene.agentProcess, named: "notify-thaw")
+                return guards.count == 1 && guards[0] != last
+            }
+        )
+        #expect(processState(loop.pid) == "T")
+        kill(desk.scene.agentProcess, SIGKILL)
+        try waitForState(loop.pid, isStopped: false)
+    }
+
+    @Test func `a program that is stopped follows a signal, and naps no more`() throws {
+        let desk = try Desk(.daemon, naps: "[nap]\napps = game\nafter = 10ms\nstate = frozen\n")
+        let loop = try start("/bin/sh", ["-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"])
+        try desk.focus(loop.pid)
+        try desk.focus(1, "other")
+        try waitForState(loop.pid, isStopped: true)
+        kill(loop.pid, SIGTERM)
+        #expect(try loop.wait().status == 0)
     }
 
     /// Speaks PulseAudio's protocol at the socket `$1`: the process `$2` plays until a line comes.

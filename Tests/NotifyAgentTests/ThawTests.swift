@@ -18,7 +18,10 @@ struct ThawTests {
             sway = try FakeSway()
             session = try UserSession(kind)
             let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-            try save("[nap]\napps = game\nafter = 10ms\nstate = frozen\n", toFile: "\(session.home)/.config/notifybus/nap.conf")
+            try save(
+                "[nap]\napps = game\nafter = 10ms\nstate = frozen\n",
+                toFile: "\(session.home)/.config/notifybus/nap.conf"
+            )
             try session.shell(
                 """
                 sed 's|@BINDIR@|'"$(dirname "$(command -v notify-agent)")"'|' \
@@ -56,7 +59,9 @@ struct ThawTests {
             self.talk = talk
             try talk.greet(focused: 0)
             let script = "trap \"exit 0\" TERM; while :; do sleep 0.05; done"
-            try session.shell("systemd-run --user -q --unit=\(unit) \(properties) bash -c '\(script)'; main \(unit) >$HOME/main")
+            try session.shell(
+                "systemd-run --user -q --unit=\(unit) \(properties) bash -c '\(script)'; main \(unit) >$HOME/main"
+            )
             let pid = try #require(pid_t(session.shell("cat $HOME/main").filter(\.isNumber)))
             talk.focus(pid, "game")
             try session.until("notify-lifecycle status | grep -q 'sway .*process \(pid)'")
@@ -122,7 +127,9 @@ struct ThawTests {
         try desk.startObserver("app-one-1.service")
         try desk.startObserver("app-two-1.service", "-p Type=exec")
         for unit in ["one", "two"] {
-            try desk.session.shell("notify-lifecycle suspend --freeze $(main app-\(unit)-1.service); frozen app-\(unit)-1.service")
+            try desk.session.shell(
+                "notify-lifecycle suspend --freeze $(main app-\(unit)-1.service); frozen app-\(unit)-1.service"
+            )
         }
         let time = "begin=${EPOCHREALTIME/./}; systemctl --user stop app-one-1.service app-game-1.service; "
         let microseconds = try desk.session.shell(time + "echo $((${EPOCHREALTIME/./} - begin))")
@@ -151,7 +158,8 @@ struct ThawTests {
         try talk.greet(focused: 0)
         // The shell's parent would be stopped with it, and nobody could run anything: it must have another one.
         try desk.session.shell("kill $agent; wait $agent || true")
-        let again = "SWAYSOCK=\(desk.sway.path) WAYLAND_DISPLAY=wayland-1 notify-agent >>$HOME/agent.log 2>&1 & echo $! >$HOME/agent"
+        let again =
+            "SWAYSOCK=\(desk.sway.path) WAYLAND_DISPLAY=wayland-1 notify-agent 2>>$HOME/agent.log & echo $! >$HOME/agent"
         try desk.session.shell(
             "setsid sh -c '\(again); sleep 1000' & echo $! >$HOME/parent; until [ -s $HOME/agent ]; do pause 0.02; done"
         )

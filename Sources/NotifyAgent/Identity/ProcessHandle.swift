@@ -266,7 +266,7 @@ package struct ProcessFolder: ~Copyable {
     /// The lines "SigPnd: MASK", for the first thread, and "ShdPnd: MASK", for all.
     static func pendingSignals(inStatus text: String) -> UInt64 {
         text.split(separator: "\n").reduce(0) { signals, line in
-            guard line.utf8.starts(with: "SigPnd:".utf8) || line.utf8.starts(with: "ShdPnd:".utf8) else { return signals }
+            guard ["SigPnd:", "ShdPnd:"].contains(line.prefix(7)) else { return signals }
             return signals | (UInt64(line.dropFirst(7).filter { !$0.isWhitespace }, radix: 16) ?? 0)
         }
     }

@@ -271,8 +271,8 @@ struct MarkFile {
         var facts = stat()
         guard fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == geteuid() else { return [:] }
         var things: [StoppedThing: StopReason] = [:]
-        for line in String(decoding: SystemFile.bytes(from: file, limit: maximumSize), as: UTF8.self).split(separator: "\n")
-        {
+        let text = String(decoding: SystemFile.bytes(from: file, limit: maximumSize), as: UTF8.self)
+        for line in text.split(separator: "\n") {
             let rest = line.dropFirst()
             if line.first == "-", let thing = StoppedThing(rest) { things[thing] = nil }
             let words = rest.split(separator: " ", maxSplits: 1)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import TestSupport
+import Testing
+
+@testable import NotifyAgent
+
+/// What an agent writes down before it stops something, and whom others believe.
+@Suite struct MarkTests {
+    private func continues(_ process: pid_t) -> Bool {
+        waitUntil(timeout: .seconds(5)) { processState(process) != "T" }
+    }
+
+    /// A folder, and a file in it of an agent that is gone, in which a process is said to be stopped.
+    private func folder(
+        _ lines: (pid_t, UInt64) -> String,
+        mode: mode_t = 0o700
+    ) throws -> (TemporaryFolder, MarkFolder, RunningCommand) {
+        let folder = try TemporaryFolder()
+        chmod(folder.path, mode)
+        let program = try start("/bin/sleep", ["1000"])
+        let time = ProcessFolder(of: program.pid)?.startTime
+        let start = try #require(time)
+        program.send(signal: SIGSTOP)
+        try #require(waitUntil(timeout: .patience) { processState(program.pid) == "T" })
+        try folder.write(lines(program.pid, start), to: "frozen.\(getpid()).1.0")
+        return (folder, MarkFolder(path: folder.path), program)
+    }
+
+    @Test func `what is marked by an agent that is gone continues, and the mark goes`() throws {
+        let (folder, marks, program) = try folder { "+person process \($0) \($1)\n" }
+        let thawed = marks.thawAbandoned()
+        #expect(thawed.count == 1 && thawed.contain(program.pid) && continues(program.pid))
+        #expect(access(folder.path + "/frozen.\(getpid()).1.0", F_OK) != 0)
+    }
+
+    @Test func `a mark that was taken back, is incomplete or means another process continues nobody`() throws {
+        for lines in [
+            { "+nap process \($0) \($1)\n-process \($0) \($1)\n" }, { "+nap process \($0) \($1 + 1)\n" },
+            { _, _ in "+nap cgroup /etc\n+nap process 1 1\n+nap proc" },
+        ] as [(pid_t, UInt64) -> String] {
+            let (_, marks, program) = try folder(lines)
+            #expect(marks.thawAbandoned().isEmpty && processState(program.pid) == "T")
+        }
+    }
+
+    @Test func `a folder that others may enter is not believed, nor written to`() throws {
+        let (_, marks, program) = try folder({ "+person process \($0) \($1)\n" }, mode: 0o777)
+        #expect(marks.thawAbandoned().isEmpty && processState(program.pid) == "T")
+        var file = MarkFile(marks)
+        let isMarked = file.add(.process(program.pid, start: 1), .nap)
+        #expect(!isMarked)
+    }
+
+    @Test func `what a living agent has marked stays stopped, however much it has marked`() throws {
+        let folder = try TemporaryFolder()
+        chmod(folder.path, 0o700)
+        let marks = MarkFolder(path: folder.path)
+        var file = MarkFile(marks)
+        // So long that it begins another file.
+        for number in 0..<30_000 {
+            let isMarked = file.add(.process(2, start: UInt64(number)), .nap)
+            #expect(isMarked)
+            if number > 2 { file.remove(.process(2, start: UInt64(number))) }
+        }
+        #expect(marks.thawAbandoned().isEmpty && marks.hasMarks(of: getpid()))
+        for number in 0...2 { file.remove(.process(2, start: UInt64(number))) }
+        #expect(!marks.hasMarks(of: getpid()))
+    }
+}
