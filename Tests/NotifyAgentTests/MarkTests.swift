@@ -40,14 +40,16 @@ import Testing
             { "+nap process \($0) \($1)\n-process \($0) \($1)\n" }, { "+nap process \($0) \($1 + 1)\n" },
             { _, _ in "+nap cgroup /etc\n+nap process 1 1\n+nap proc" },
         ] as [(pid_t, UInt64) -> String] {
-            let (_, marks, program) = try folder(lines)
+            let (folder, marks, program) = try folder(lines)
+            defer { withExtendedLifetime(folder) {} }
             #expect(marks.thawAbandoned().isEmpty && processState(program.pid) == "T")
         }
     }
 
     @Test func `a folder that others may enter is not believed, nor written to`() throws {
-        let (_, marks, program) = try folder({ "+person process \($0) \($1)\n" }, mode: 0o777)
+        let (folder, marks, program) = try folder({ "+person process \($0) \($1)\n" }, mode: 0o777)
         #expect(marks.thawAbandoned().isEmpty && processState(program.pid) == "T")
+        defer { withExtendedLifetime(folder) {} }
         var file = MarkFile(marks)
         let isMarked = file.add(.process(program.pid, start: 1), .nap)
         #expect(!isMarked)
