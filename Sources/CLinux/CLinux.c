@@ -15,6 +15,7 @@
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -205,6 +206,8 @@ long linux_send(int socket, const void *bytes, size_t size, const int *descripto
     }
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
+
+int linux_memfd(const char *name) { return memfd_create(name, MFD_CLOEXEC); }
 
 void linux_give_memory_back(void) { malloc_trim(0); }
 

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CLinux
 import Glibc
 
 /// The service manager that started this process, if any. See sd_notify(3) for the protocol, which is small and stable.
 package enum NotifySocket {
     /// Sends a message such as `READY=1` to `$NOTIFY_SOCKET`.
     ///
+    /// - Parameter descriptors: sent along; then it does not wait for room.
     /// - Returns: what went wrong; nil also if the variable is not set.
-    package static func tell(_ message: String, within limit: Duration? = nil) -> String? {
+    package static func tell(_ message: String, _ descriptors: [Int32] = [], within limit: Duration? = nil) -> String? {
         guard let socket = getenv("NOTIFY_SOCKET"), socket.pointee != 0 else { return nil }
-        return send(message, to: Argument(socket), within: limit)
+        return send(message, descriptors, to: Argument(socket), within: limit)
     }
 
-    private static func send(_ message: String, to path: Argument, within limit: Duration?) -> String? {
+    private static func send(
+        _ message: String,
+        _ descriptors: [Int32],
+        to path: Argument,
+        within limit: Duration?
+    ) -> String? {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let name = path.bytes
@@ -37,6 +44,13 @@ package enum NotifySocket {
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, length) }
         }
         guard status == 0 else { return Diagnostics.text(of: errno) }
+        if !descriptors.isEmpty {
+            let sent = Array(message.utf8).withUnsafeBytes { bytes in
+                bytes.baseAddress.map { linux_send(descriptor, $0, bytes.count, descriptors, Int32(descriptors.count)) }
+                    ?? -1
+            }
+            return sent < 0 ? Diagnostics.text(of: errno) : nil
+        }
         return switch StandardStreams.write(message, to: descriptor, within: limit) {
         case .written: nil
         case .gaveUp: "nobody reads it"

@@ -53,7 +53,15 @@ package final class Agent: BusPeer {
     let intake: Intake
     private(set) var uniqueName = ""
     /// Whether this agent ends, or another one has taken over the name: it begins nothing any more.
-    private(set) var isOver = false
+    var isOver = false
+    /// Whether calls are answered: not before this agent knows what the one before it knew.
+    private(set) var isServing = false
+    /// Whether a successor is waiting for what this agent knows, and whether it has it.
+    var isHandingOver = false
+    var hasHandedOver = false
+    /// What the agent before this one had yet to read.
+    var predecessor: Predecessor?
+    var whenPredecessorIsRead: (() -> Void)?
     /// Events that come while effects are being carried out are handled after them.
     var events: [Event] = []
     var isBusy = false
@@ -214,7 +222,7 @@ package final class Agent: BusPeer {
 
     /// While calls wait there is no sleep, and the socket is read between two slices of them.
     package var deadline: MonotonicTime? {
-        intake.turns.isEmpty ? nil : MonotonicTime(nanoseconds: 0)
+        intake.turns.isEmpty || !isServing ? nil : MonotonicTime(nanoseconds: 0)
     }
 
     package func deadlineHasPassed() { serve() }
@@ -225,8 +233,12 @@ package final class Agent: BusPeer {
 
     package func linkIsReady(_ link: BusLink) {
         session.linkIsReady()
+        inheritIfPossible { [self] in requestName() }
+    }
+
+    func requestName() {
         // ALLOW_REPLACEMENT, DO_NOT_QUEUE, REPLACE_EXISTING
-        let flags: UInt32 = 1 | 4 | (configuration.replaces ? 2 : 0)
+        let flags: UInt32 = 1 | 4 | (configuration.replaces || predecessor != nil ? 2 : 0)
         link.callBus("RequestName", [.string(AgentInterface.name), .uint32(flags)]) { [self] answer in
             switch answer {
             case .failure(let fault): report(.refused(fault.message))
@@ -235,12 +247,17 @@ package final class Agent: BusPeer {
                 guard let code = values.first?.uint32, code == 1 || code == 4 else { return nameIsTaken() }
                 uniqueName = link.uniqueName
                 logger.debug("acquired the bus name", metadata: ["connection": "\(uniqueName)"])
-                thawAbandoned()
-                loadLaunches()
-                if !configuration.naps.isEmpty { followFocus() }
-                report(.ready)
+                readPredecessor { [self] in beginToServe() }
             }
         }
+    }
+
+    private func beginToServe() {
+        isServing = true
+        thawAbandoned()
+        loadLaunches()
+        if !configuration.naps.isEmpty { followFocus() }
+        report(.ready)
     }
 
     package func linkIsLost(_ error: NotifyBusError) {
@@ -266,11 +283,15 @@ package final class Agent: BusPeer {
         } else if signal.sender == "org.freedesktop.DBus", signal.member == "NameLost", !uniqueName.isEmpty,
             signal.arguments.compactMap(\.string) == [AgentInterface.name]
         {
-            // From now on observers obey the other agent, to which whoever waits for this one must turn.
-            isOver = true
-            for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
-            report(.wasReplaced)
+            isReplaced()
         }
+    }
+
+    /// From now on observers obey the other agent, to which whoever waits for this one must turn.
+    func isReplaced() {
+        isOver = true
+        for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
+        report(.wasReplaced)
     }
 
     package func handle(post name: NotifyName) {
@@ -308,11 +329,17 @@ package final class Agent: BusPeer {
     ///
     /// - Parameter completion: called once the bus has seen to everything.
     func end(then completion: @escaping () -> Void) {
+        if hasHandedOver { return completion() }
+        end(keeping: [])
+        link.callBus("GetId", []) { _ in completion() }
+    }
+
+    /// - Parameter kept: processes that stay stopped.
+    func end(keeping kept: Set<ProcessID>) {
         isOver = true
         sources.end()
-        handle(Event.ending)
+        handle(Event.ending(keeping: kept))
         relaying.close()
-        link.callBus("GetId", []) { _ in completion() }
     }
 }
 
@@ -339,7 +366,10 @@ extension Agent: WatcherDelegate {
     func streamIsDrained(_ connection: ConnectionID, _ outcome: ParkedStream.Outcome) {
         // The names that these posts were sent for have then been taken note of.
         link.callBus("GetId", []) { [self] _ in
-            streamIsRead(connection, outcome, outcome.owned.keys.sorted()[...])
+            link.verify(outcome, outcome.owned.keys.sorted()[...]) { [self] verified in
+                if connection == Predecessor.id { return predecessorIsRead(outcome, verified) }
+                streamIsRead(connection, outcome, verified)
+            }
         }
     }
 }

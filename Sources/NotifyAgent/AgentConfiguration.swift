@@ -42,6 +42,8 @@ extension Agent {
         package var ownProgram: String?
         /// Whether to take over the name from another agent.
         package var replaces = false
+        /// What the agent before this one has left with the service manager.
+        package var bequest: Bequest?
 
         package init() {}
     }

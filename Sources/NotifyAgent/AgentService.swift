@@ -58,17 +58,22 @@ package final class AgentService: Sendable {
     }
 
     /// Thaws everything that the agent has frozen, releases the name and closes everything.
-    package func stop() {
-        let hasEnded = Monitor(false)
-        let end: @Sendable () -> Void = {
-            hasEnded.withLock { $0 = true }
-            hasEnded.wakeAll()
+    ///
+    /// - Parameter leaves: whether there is a service manager that can keep what the agent knows if it restarts the agent.
+    /// - Returns: what to give it; then processes stay frozen, and the name is not released.
+    package func stop(leaves: Bool = false) -> Bequest? {
+        let outcome = Monitor<Bequest??>(nil)
+        let end: @Sendable (Bequest?) -> Void = { bequest in
+            outcome.withLock { $0 = .some(bequest) }
+            outcome.wakeAll()
         }
         thread.perform { loop in
-            if let agent = loop.tenant as? Agent { agent.end(then: end) } else { end() }
+            guard let agent = loop.tenant as? Agent else { return end(nil) }
+            if leaves { agent.leave(then: end) } else { agent.end { end(nil) } }
         }
         // If the bus is gone, or does not answer, there is nothing to wait for.
-        _ = hasEnded.wait(until: .now + AgentService.farewell) { $0 ? true : nil }
+        let bequest: Bequest?? = outcome.wait(until: .now + AgentService.farewell) { $0 }
         thread.stop(waits: true)
+        return bequest ?? nil
     }
 }

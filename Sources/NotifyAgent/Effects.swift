@@ -82,6 +82,7 @@ extension Agent {
         case .observersCome: observersHaveCome()
         case .observersHaveGone: observersHaveGone()
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted))
+        case .isInherited: heritageIsSubscribed()
         case .giveMemoryBack:
             link.emptyCaches()
             linux_give_memory_back()
@@ -136,7 +137,7 @@ extension Agent {
             "registered",
             metadata: ["connection": "\(entry.name)", "process": "\(entry.process)", "state": "\(entry.state)"]
         )
-        if sockets.begin(id, entry.name, of: entry.process) { return }
+        if sockets.begin(id, entry.name, of: entry.process) { return ends.end(id, entry.name) }
         ends.begin(id, entry.name) { [self] in handle(.connectionEnded(id)) }
     }
 
@@ -154,22 +155,8 @@ extension Agent {
     /// Until the bus has said who sent the names that have an owner, the stream counts as being read: whoever takes the place
     /// of the connection meanwhile gets them.
     ///
-    /// - Parameters:
-    ///   - senders: those that the bus has yet to be asked for.
-    ///   - verified: names of those for whom it has answered.
-    func streamIsRead(
-        _ id: ConnectionID,
-        _ outcome: ParkedStream.Outcome,
-        _ senders: ArraySlice<String>,
-        _ verified: [NotifyName] = []
-    ) {
-        if let sender = senders.first {
-            return link.findUser(of: sender) { [self] user in
-                let names = outcome.owned[sender] ?? []
-                let believed = (try? user.get()).map { user in names.filter { $0.isOpen(to: user) } } ?? []
-                streamIsRead(id, outcome, senders.dropFirst(), verified + believed)
-            }
-        }
+    /// - Parameter verified: names that have an owner, who has posted them.
+    func streamIsRead(_ id: ConnectionID, _ outcome: ParkedStream.Outcome, _ verified: [NotifyName]) {
         let receiver = coordinator.receiver(ofStream: id)
         handle(.drained(id))
         guard let receiver, let subjects = coordinator.subjects(of: receiver) else { return }
@@ -181,6 +168,25 @@ extension Agent {
             ]
         )
         handle(.found(receiver, outcome.names(amongst: subjects) + verified))
+    }
+}
+
+extension BusLink {
+    /// Asks the bus who sent the names in a stream that have an owner.
+    ///
+    /// - Parameter completion: receives those that were sent by their owners.
+    func verify(
+        _ outcome: ParkedStream.Outcome,
+        _ senders: ArraySlice<String>,
+        _ verified: [NotifyName] = [],
+        then completion: @escaping ([NotifyName]) -> Void
+    ) {
+        guard let sender = senders.first else { return completion(verified) }
+        findUser(of: sender) { [self] user in
+            let names = outcome.owned[sender] ?? []
+            let believed = (try? user.get()).map { user in names.filter { $0.isOpen(to: user) } } ?? []
+            verify(outcome, senders.dropFirst(), verified + believed, then: completion)
+        }
     }
 }
 

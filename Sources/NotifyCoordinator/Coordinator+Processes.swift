@@ -51,8 +51,8 @@ extension Coordinator {
     }
 
     /// Nobody else would know that these processes must continue.
-    mutating func thawEverything() {
-        for id in directory.processes.keys.sorted() { thaw(id) }
+    mutating func thawEverything(except kept: Set<ProcessID>) {
+        for id in directory.processes.keys.sorted() where !kept.contains(id) { thaw(id) }
     }
 
     private mutating func stepFreezing(_ id: ProcessID, _ event: (inout Freezing) -> [Freezing.Action]) {
@@ -162,11 +162,17 @@ struct Freezing: Hashable {
         case settle(failure: String?)
     }
 
-    private(set) var step = Step.running
+    private(set) var step: Step
     /// Who wants the process to be frozen.
     private(set) var wish: UInt32?
     /// Whether it must run once more before it is frozen: it was told of a state since it was being stopped.
     private var mustContinue = false
+
+    /// - Parameter user: on whose behalf it is frozen already; nil if it is not.
+    init(frozenFor user: UInt32? = nil) {
+        step = user == nil ? .running : .frozen
+        wish = user
+    }
 
     /// Whether it is frozen, or may be in a moment, because the agent has stopped it.
     var isStopped: Bool { step != .running }

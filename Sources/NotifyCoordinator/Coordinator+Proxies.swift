@@ -59,11 +59,22 @@ extension Coordinator {
             guard let observer = directory[id] else { return }
             defer { freezeIfSuspended(observer.process) }
             if let failure { return refuse(call, Refusal(.failed, failure)) }
-            answer(call, .registered(observer.transition.wish, pending: [], isComplete: false))
-            tellDecider(id)
+            if observer.inheritance == .none {
+                answer(call, .registered(observer.transition.wish, pending: [], isComplete: false))
+                tellDecider(id)
+            } else {
+                directory[id]?.inheritance = .none
+                let isComplete = observer.inheritance == .whole
+                answer(call, .registered(observer.state, pending: [], isComplete: isComplete))
+                tellDecider(id)
+                perform(directory[id]?.transition.entered(isInForce: false), for: id)
+            }
             reconsider([id])
             updateLook(at: observer.process)
         case .registration(let call): completeRegistration(id, call)
+        case .inheritance:
+            if failure != nil { directory[id]?.inheritance = .partial }
+            isInherited(id)
         }
     }
 

@@ -4,7 +4,15 @@ import NotifyNames
 
 extension Coordinator {
     mutating func register(_ call: CallID, _ newcomer: Newcomer) throws(Refusal) {
-        if let known = directory.id(of: newcomer.name) { return try renew(known, call, newcomer) }
+        var outlived: ConnectionID?
+        if let known = directory.id(of: newcomer.name) {
+            guard directory[known]?.inheritance != ObservingConnection.Inheritance.none,
+                newcomer.statement.state != .suspended
+            else { return try renew(known, call, newcomer) }
+            // It has gone on without an agent, so that what was handed over for it is of no use any more.
+            outlived = known
+        }
+        defer { if let outlived { remove(outlived) } }
         let previous = predecessor(of: newcomer)
         // One that replaces another takes its place.
         if previous == nil { try ledger.checkConnection(of: newcomer.user) }
@@ -88,7 +96,7 @@ extension Coordinator {
     }
 
     /// Takes over what an earlier agent had decided, as the observer remembers it.
-    private mutating func believe(_ decider: String, _ state: LifecycleState, of observer: inout ObservingConnection) {
+    mutating func believe(_ decider: String, _ state: LifecycleState, of observer: inout ObservingConnection) {
         switch Decider(name: decider) {
         case .person: observer.person = observer.person ?? state
         case .program:
@@ -241,6 +249,7 @@ extension Coordinator {
             switch waiter {
             case .addition(let call), .registration(let call), .renewal(let call):
                 refuse(call, Refusal(.failed, "The connection has left the bus."))
+            case .inheritance: isInherited(id)
             case .transition, .parking: break
             }
         }

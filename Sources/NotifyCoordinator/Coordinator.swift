@@ -61,6 +61,8 @@ package struct Coordinator {
     package internal(set) var naps: Naps
     /// Whether a program that naps may have to be stopped, or to run.
     var mustReviewNaps = false
+    /// Those that were handed over and are not subscribed yet; nil if nothing is being handed over.
+    var awaitedHeritage: Set<ConnectionID>?
     private var effects: [Effect] = []
 
     package init(_ configuration: Configuration) {
@@ -116,6 +118,7 @@ package struct Coordinator {
         hasher.combine(calls)
         hasher.combine(heirs)
         hasher.combine(naps)
+        hasher.combine(awaitedHeritage)
     }
 
     mutating func emit(_ effect: Effect) { effects.append(effect) }
@@ -196,8 +199,10 @@ package struct Coordinator {
             perform(naps.timeHasCome(now: now.nanoseconds))
             mustReviewNaps = true
         case .alarm: expireRequests()
-        case .ending:
-            thawEverything()
+        case .inherit(let heritage, let processes): inherit(heritage, processes)
+        case .heritageIsPartial: heritageIsPartial()
+        case .ending(let kept):
+            thawEverything(except: kept)
             perform(naps.end())
         }
     }

@@ -78,6 +78,8 @@ package enum Effect: Sendable {
     /// The last connection is gone.
     case observersHaveGone
 
+    /// All names that were handed over are subscribed.
+    case isInherited
     /// Much of what was kept is no longer needed.
     case giveMemoryBack
     /// Report `alarm` at this time of the monotonic clock, in nanoseconds; it replaces an earlier one.

@@ -85,8 +85,12 @@ package enum Event: Sendable {
     case isToEnd(ProcessID)
     /// The same for one of a program that naps.
     case programIsToEnd(NapProgram)
-    /// The agent terminates.
-    case ending
+    /// The agent before this one has handed over what it knows. These of its processes exist. Ends in `isInherited`.
+    indirect case inherit(Heritage, [Newcomer.ProcessFacts])
+    /// Posts that the agent before this one had not read are lost.
+    case heritageIsPartial
+    /// The agent terminates. These processes stay as they are.
+    case ending(keeping: Set<ProcessID>)
 
     /// How an observer replied.
     package enum Reply: Sendable {

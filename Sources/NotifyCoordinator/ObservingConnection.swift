@@ -23,6 +23,17 @@ struct ObservingConnection: Hashable {
         case registration(CallID)
         /// It registers once more.
         case renewal(CallID)
+        /// The agent before this one has handed it over.
+        case inheritance
+    }
+
+    /// What the agent before this one has handed over.
+    enum Inheritance: Hashable {
+        case none
+        /// Everything that the connection has missed is known.
+        case whole
+        /// Posts may be missing.
+        case partial
     }
 
     let id: ConnectionID
@@ -68,6 +79,8 @@ struct ObservingConnection: Hashable {
     let isRelayed: Bool
     /// Whether its state is the one that it had under an earlier agent.
     var isRemembered: Bool
+    /// What is known of it only because the agent before this one has handed it over: until it registers.
+    var inheritance = Inheritance.none
     /// What a person has set for it and not released.
     var person: LifecycleState?
     /// What a source of an earlier agent decided; until this agent's source has reported something.

@@ -11,7 +11,7 @@ extension AgentInterface {
     package static let methods: [any ProtocolCall.Type] = [
         Register.self, AddNames.self, RemoveNames.self, Report.self, SetState.self, SetNameState.self,
         GetNameState.self, FollowDesktop.self, Release.self, SetForeground.self, List.self, Status.self,
-        OpenRelay.self, SetNaps.self,
+        OpenRelay.self, SetNaps.self, HandOver.self,
     ]
 
     /// A registered connection observes more.
@@ -123,6 +123,32 @@ extension AgentInterface {
         package var value: Bool
 
         package init(_ value: Bool) { self.value = value }
+    }
+
+    /// The agent's successor asks for what it knows.
+    package struct HandOver: ProtocolCall, WithoutArguments {
+        package static let member = "HandOver"
+
+        package init() {}
+
+        /// Whoever reads it owns both descriptors.
+        package struct Answer: ProtocolArguments {
+            package static let parameters = [Parameter("heritage", "h"), Parameter("socket", "h")]
+            package static let keepsDescriptor = true
+            /// A file in memory.
+            package var heritage: Int32
+            /// A duplicate of the agent's socket.
+            package var socket: Int32
+
+            package init(heritage: Int32, socket: Int32) { (self.heritage, self.socket) = (heritage, socket) }
+
+            package init(reading arguments: [BusValue]) throws(ArgumentError) {
+                heritage = try arguments.read(0, \.descriptor)
+                socket = try arguments.read(1, \.descriptor)
+            }
+
+            package var arguments: [BusValue] { [.descriptor(heritage), .descriptor(socket)] }
+        }
     }
 
     /// A desktop reports which process has the focus.

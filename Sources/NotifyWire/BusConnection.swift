@@ -67,6 +67,10 @@ package final class BusConnection {
         linux_keep_in_child(mark)
         if let entry { nb_give_up(entry) }
         guard socket >= 0 else { return }
+        if isLeft {
+            close(socket)
+            return
+        }
         // The lifecycle agent may hold a duplicate of the socket, so close(2) alone would not end the connection.
         shutdown(socket, Int32(SHUT_RDWR))
         close(socket)
@@ -89,6 +93,7 @@ package final class BusConnection {
     private func service() {
         let events = reported
         reported = 0
+        if isLeft { return }
         if let entry { return enter(entry, events) }
         if events & Int16(POLLOUT) != 0 { output.flush(to: socket) }
         // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
@@ -123,11 +128,37 @@ package final class BusConnection {
         withUnsafeBytes(of: &buffer) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
 
+    /// Whether somebody else goes on reading with a duplicate of the socket.
+    private var isLeft = false
+
+    /// Reads nothing any more, and ends without ending the connection on the bus: somebody else goes on reading with a
+    /// duplicate of the socket.
+    ///
+    /// - Returns: what has been read and not taken.
+    package func leave() -> [UInt8] {
+        isLeft = true
+        return reader.rest
+    }
+
+    /// Writes what is queued, and waits until it is written.
+    ///
+    /// - Returns: whether it was, in time.
+    package func flush(until limit: MonotonicTime) -> Bool {
+        guard entry == nil else { return false }
+        while true {
+            output.flush(to: socket)
+            if output.isEmpty { return true }
+            var request = pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)
+            let time = limit.millisecondsFromNow
+            guard time > 0, poll(&request, 1, time) >= 0 || errno == EINTR else { return false }
+        }
+    }
+
     /// The bytes of the next message, if complete, for a caller that can interpret them and then calls `passOver`. They
     /// are valid until then.
     package func peek() -> UnsafeRawBufferPointer? {
         if reported != 0 { service() }
-        return isBroken ? nil : reader.peek()
+        return isBroken || isLeft ? nil : reader.peek()
     }
 
     /// Skips the message that `peek` returned.
@@ -137,6 +168,7 @@ package final class BusConnection {
 
     /// Takes the next message that has arrived. Its pointers are valid until the next call.
     package func next() -> BusMessage? {
+        if isLeft { return nil }
         if reported != 0 { service() }
         if isBroken { return BusMessage(kind: .disconnected) }
         switch reader.next() {

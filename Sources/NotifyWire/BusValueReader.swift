@@ -9,13 +9,15 @@ package struct BusValueReader {
     private static let maximumDepth = 16
     /// How many values are read from one message: a value takes 40 bytes or more here, but may take one byte on the
     /// wire.
-    private static let maximumCount = 262_144
+    package static let maximumCount = 262_144
 
     private(set) var wire: WireReader
-    private var budget = BusValueReader.maximumCount
+    private var budget: Int
 
-    package init(_ wire: WireReader) {
+    /// - Parameter maximumCount: how many values are read at most.
+    package init(_ wire: WireReader, maximumCount: Int = BusValueReader.maximumCount) {
         self.wire = wire
+        budget = maximumCount
     }
 
     /// Reads values of these types.

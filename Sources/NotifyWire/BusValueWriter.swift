@@ -12,7 +12,7 @@ package struct BusValueWriter {
     /// How many descriptors were written, each as its position among them.
     private(set) var descriptorCount: UInt32 = 0
     /// Whether everything written can be part of a message.
-    private(set) var isValid = true
+    package private(set) var isValid = true
 
     package init() {}
 

@@ -117,6 +117,9 @@ package final class MessageReader {
         tail += bytes.count
     }
 
+    /// What has been read and not returned.
+    package var rest: [UInt8] { Array(buffer[head..<tail]) }
+
     /// How many bytes there is room for.
     package var capacity: Int { buffer.count }
 

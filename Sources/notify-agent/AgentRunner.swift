@@ -23,6 +23,8 @@ enum AgentRunner {
             inbox = try Mailbox()
             signals = try Signals()
             StandardStreams.wait(until: nil, or: signals)
+            var configuration = configuration
+            configuration.bequest = FileStore.takeBequest()
             service = try AgentService(
                 bus: settings.common.notifyBus,
                 configuration: configuration,
@@ -32,7 +34,10 @@ enum AgentRunner {
             return diagnostics.fail(error)
         }
         let code = serve(service, inbox, signals, until: Deadline(after: busLimit), logger, diagnostics)
-        service.stop()
+        if let bequest = service.stop(leaves: code == .done && FileStore.isThere) {
+            FileStore.keep(bequest, logger)
+            bequest.close()
+        }
         return code
     }
 
@@ -91,6 +96,7 @@ enum AgentRunner {
         switch event {
         case .ready:
             logger.notice("ready")
+            FileStore.clear()
             if let error = NotifySocket.tell("READY=1") { logger.warning("can't notify $NOTIFY_SOCKET: \(error)") }
             return nil
         case .nameIsTaken(let owner):

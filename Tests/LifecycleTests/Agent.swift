@@ -54,6 +54,25 @@ final class AgentBus: Sendable {
         try waitForAgent()
     }
 
+    /// Starts an agent that takes over from this one.
+    ///
+    /// - Returns: what the new one has logged by then.
+    @discardableResult
+    func replaceAgent() throws -> String {
+        let next = try start(
+            productPath("notify-agent"),
+            ["--address", bus.address, "--replace"],
+            environment: withoutDesktop
+        )
+        let log = try next.waitForErrorOutput(containing: "ready")
+        let former = process.withLock { process in
+            defer { process = next }
+            return process
+        }
+        try #require(try former?.wait(timeout: .patience).status == 0)
+        return log
+    }
+
     func waitForAgent() throws {
         let isThere = try waitUntil(timeout: .patience) {
             let reply = try control.callBus(

@@ -158,7 +158,7 @@ import Testing
         }
         world.settle()
         #expect(world.still.count == 3)
-        world.send(.ending)
+        world.send(.ending(keeping: []))
         #expect(world.still.isEmpty)
     }
 

@@ -209,7 +209,7 @@ private struct Desk {
         #expect(desk.world.frozenPrograms == [steam: [7, 8], game: [10]])
         desk.focus(Desk.process(8, "steam"))
         #expect(desk.world.frozenPrograms == [game: [10]])
-        desk.world.send(.ending)
+        desk.world.send(.ending(keeping: []))
         #expect(desk.world.frozenPrograms.isEmpty)
     }
 

@@ -15,6 +15,9 @@
 
 #pragma clang assume_nonnull begin
 
+/* linux_memfd() - memfd_create(2): closed on exec */
+int linux_memfd(const char *name);
+
 /* linux_eventfd() - eventfd(2): non-blocking, closed on exec, initially zero */
 int linux_eventfd(void);
 

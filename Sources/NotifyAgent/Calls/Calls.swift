@@ -90,6 +90,7 @@ extension Agent {
             link.reply(to: call, report.arguments)
         case .openRelay: relaying.open(for: call)
         case .setNaps(let isOn): handle(.setNaps(openCalls.keep(call), by: caller, isOn))
+        case .handOver: try handOver(call, to: caller)
         }
     }
 
@@ -191,7 +192,8 @@ extension Agent {
                     throw BusFault(name: AgentInterface.ErrorName.notObserved, message: refusal)
                 }
                 handle(.setNameState(openCalls.keep(call), by: Caller(user: user), name, value))
-            case .setState, .release, .setForeground, .list, .status, .openRelay, .setNaps: throw .unknownMethod(call)
+            case .setState, .release, .setForeground, .list, .status, .openRelay, .setNaps, .handOver:
+                throw .unknownMethod(call)
             }
         } catch {
             answer(call, .failure(error))
@@ -233,6 +235,7 @@ enum Request {
     case status
     case openRelay
     case setNaps(Bool)
+    case handOver
 
     /// Whether it does nothing but produce an answer.
     var isQuestion: Bool {
@@ -245,7 +248,7 @@ enum Request {
     /// Whether it shows or changes what belongs to others than its caller. No sandbox should let its program do that.
     var concernsOthers: Bool {
         switch self {
-        case .setState, .release, .setForeground, .list, .setNaps: true
+        case .setState, .release, .setForeground, .list, .setNaps, .handOver: true
         case .register, .addNames, .removeNames, .report, .followDesktop: false
         case .getNameState(let name): !SystemEvent.isRelayed(name)
         case .setNameState, .status, .openRelay: false
@@ -295,6 +298,9 @@ enum Request {
         case AgentInterface.OpenRelay.member:
             let _: AgentInterface.OpenRelay = try message(call)
             return .openRelay
+        case AgentInterface.HandOver.member:
+            let _: AgentInterface.HandOver = try message(call)
+            return .handOver
         case AgentInterface.SetNaps.member: return .setNaps(try argument(of: AgentInterface.SetNaps.self, call))
         default:
             call.arguments.closeDescriptors()
@@ -352,7 +358,7 @@ enum Request {
     }
 
     /// Without control characters for a terminal, and truncated.
-    private static func shortened(_ text: String) -> String {
+    static func shortened(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars where scalar.value >= 0x20 && !(0x7f..<0xa0).contains(scalar.value) {
             guard result.utf8.count + UTF8.width(scalar) <= maximumProgramLength else { break }

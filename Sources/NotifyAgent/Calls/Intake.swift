@@ -117,17 +117,20 @@ extension Agent {
             || call.member == AgentInterface.Register.member && call.descriptors.allSatisfy(Descriptors.canSpare)
         let call = mayKeep ? call : call.closingDescriptors
         let load = load(call.size, from: call.sender, wantsReply: call.wantsReply) { call.member == $0 }
-        let verdict = intake.turns.take(call, load, from: call.sender, mayBegin: intake.hasTime)
+        let verdict = intake.turns.take(call, load, from: call.sender, mayBegin: mayBeginCalls)
         guard verdict == .unknown else {
             heed(verdict, on: call)
             return true
         }
         identity.identify(call.sender) { [self] caller in
-            let calls = intake.turns.identify(call.sender, as: caller, mayBegin: intake.hasTime)
+            let calls = intake.turns.identify(call.sender, as: caller, mayBegin: mayBeginCalls)
             for (call, verdict) in calls { heed(verdict, on: call) }
         }
         return true
     }
+
+    /// Before it knows what the agent before this one knew, it answers nobody.
+    private var mayBeginCalls: Bool { isServing && intake.hasTime }
 
     private func heed(_ verdict: Intake.Turns.Verdict, on call: BusCall) {
         switch verdict {
@@ -158,7 +161,7 @@ extension Agent {
     }
 
     /// - Returns: false if none is waiting.
-    private func handleNext() -> Bool {
+    func handleNext() -> Bool {
         guard let turn = intake.turns.next() else { return false }
         switch turn {
         case .follower(let work): work()

@@ -4,7 +4,8 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// What the bus has queued for a stopped process, read on its behalf up to a mark.
+/// What the bus has queued for somebody who does not read any more, read on its behalf up to a mark: for a stopped process,
+/// or for the agent before this one.
 final class ParkedStream {
     struct Outcome: Sendable {
         /// Posted names that anybody may post.
@@ -48,7 +49,8 @@ final class ParkedStream {
     private static let maximumSenders = 64
 
     let socket: Int32
-    private let process: ProcessHandle
+    /// Which must not read as well; nil if nobody does.
+    private let process: ProcessHandle?
     private let events: Int32
     private let agent: String
     private let mark: UInt64
@@ -59,15 +61,15 @@ final class ParkedStream {
     private var bytesLeft: Int
     private let deadline: Int64
 
-    /// - Parameter socket: a duplicate of the process's socket, which is closed at the end.
-    init(socket: Int32, process: ProcessHandle, agent: String, mark: UInt64, bounds: Bounds = Bounds()) {
+    /// - Parameter socket: a duplicate of the socket, which is closed at the end.
+    init(socket: Int32, process: ProcessHandle?, agent: String, mark: UInt64, bounds: Bounds = Bounds()) {
         bytesLeft = bounds.bytes
         deadline = MonotonicTime.now.nanoseconds + bounds.time
         self.socket = socket
         self.process = process
         self.agent = agent
         self.mark = mark
-        events = ProcessLook.openEvents(of: process.cgroup)
+        events = ProcessLook.openEvents(of: process?.cgroup)
     }
 
     deinit {
@@ -80,8 +82,10 @@ final class ParkedStream {
     /// - Returns: whether that was everything.
     func readSome() -> Bool {
         // If the process is running again, it reads too, and nothing more can be gained.
-        guard process.state.map({ "Tt".utf8.contains($0) }) ?? false || ProcessLook.isFrozen(events)
-        else { return true }
+        if let process {
+            guard process.state.map({ "Tt".utf8.contains($0) }) ?? false || ProcessLook.isFrozen(events)
+            else { return true }
+        }
         guard bytesLeft > 0, MonotonicTime.now.nanoseconds < deadline else { return true }
         var total = 0
         while total < ParkedStream.turn, !outcome.hasMark {
@@ -94,6 +98,12 @@ final class ParkedStream {
             }
         }
         return outcome.hasMark
+    }
+
+    /// Takes what was read from the socket before.
+    func feed(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { reader.feed($0) }
+        takeMessages()
     }
 
     /// Whether nothing has come for a while. Checked once a second.

@@ -39,6 +39,16 @@ enum Freezer {
         return .failure(code == 0 ? .noPermission : .system(code))
     }
 
+    /// How a process was stopped; nil if it runs.
+    static func stop(of process: ProcessHandle) -> Stop? {
+        if let folder = process.cgroup, SystemFile.text(of: folder + "/cgroup.freeze") == "1\n",
+            isAlone(process, in: folder)
+        {
+            return .cgroup(folder)
+        }
+        return process.state.map { "Tt".utf8.contains($0) } == true ? .signal : nil
+    }
+
     /// Lets a process continue that was stopped here.
     static func thaw(_ process: ProcessHandle, _ stop: Stop, for user: UInt32) -> FreezeError? {
         let code: Int32

@@ -24,7 +24,10 @@ final class ProcessTable {
 
     /// Opens a registering process, unless it is already open.
     func note(_ client: Identity.Client) -> Newcomer.ProcessFacts {
-        let handle = client.process
+        note(client.process, application: client.application, session: client.session)
+    }
+
+    private func note(_ handle: ProcessHandle, application: String, session: String?) -> Newcomer.ProcessFacts {
         let id = ProcessID(handle)
         if entries[id] == nil {
             entries[id] = Entry(handle: handle)
@@ -33,9 +36,22 @@ final class ProcessTable {
         let isWatched = entries[id].map { $0.handle.pidfd >= 0 } ?? false
         return Newcomer.ProcessFacts(
             id: id,
-            application: client.application,
-            session: client.session,
+            application: application,
+            session: session,
             isWatched: isWatched
+        )
+    }
+
+    /// Opens a process that the agent before this one knew.
+    ///
+    /// - Returns: nil if it has exited.
+    func find(_ id: ProcessID) -> Newcomer.ProcessFacts? {
+        guard case .success(let (handle, look)) = ProcessHandle.open(id.pid, user: id.user), ProcessID(handle) == id
+        else { return nil }
+        return note(
+            handle,
+            application: AppIdentity.application(ofCgroups: look.cgroups),
+            session: AppIdentity.session(ofCgroups: look.cgroups)
         )
     }
 
@@ -70,6 +86,26 @@ final class ProcessTable {
         case .failure(.noPermission): return .denied
         case .failure(let error): return .failed(error.text)
         }
+    }
+
+    /// Takes over a process that the agent before this one has stopped.
+    ///
+    /// - Returns: whether it is stopped.
+    func adopt(_ id: ProcessID, frozenFor user: UInt32) -> Bool {
+        guard let handle = entries[id]?.handle, let stop = Freezer.stop(of: handle) else { return false }
+        guard thawGuard.add(stop.thing(handle), .person) else {
+            _ = Freezer.thaw(handle, stop, for: user)
+            return false
+        }
+        entries[id]?.stop = (stop, user)
+        return true
+    }
+
+    /// Leaves a process stopped, for the next agent to adopt.
+    func leave(_ id: ProcessID) {
+        guard let entry = entries[id], let stop = entry.stop else { return }
+        entries[id]?.stop = nil
+        thawGuard.remove(stop.how.thing(entry.handle))
     }
 
     /// - Returns: what prevented it.

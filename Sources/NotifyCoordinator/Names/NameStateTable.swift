@@ -22,6 +22,11 @@ package struct NameStateTable: Hashable {
 
     init(pinned: [NotifyName: UInt64] = [:]) { self.pinned = pinned }
 
+    /// What was set, in a definite order.
+    var all: [(name: NotifyName, entry: Entry)] {
+        entries.sorted { $0.value.stamp < $1.value.stamp }.map { ($0.key, $0.value) }
+    }
+
     func isPinned(_ name: NotifyName) -> Bool { pinned[name] != nil }
 
     subscript(name: NotifyName) -> UInt64 { entries[name]?.value ?? pinned[name] ?? 0 }

@@ -8,6 +8,7 @@ struct StreamHeirs: Hashable {
     /// The streams of each heir. It has several if it has replaced an heir.
     private var streams: [ConnectionID: Set<ConnectionID>] = [:]
 
+    var isEmpty: Bool { heirs.isEmpty }
     func heir(of stream: ConnectionID) -> ConnectionID? { heirs[stream] }
     func isHeir(_ id: ConnectionID) -> Bool { streams[id] != nil }
 

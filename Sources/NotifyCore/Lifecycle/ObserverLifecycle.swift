@@ -158,7 +158,10 @@ package struct ObserverLifecycle {
 
     private mutating func registrationEnded(_ answer: AgentInterface.Register.Answer?, _ names: () -> [NotifyName]) {
         missed.startCounting()
-        if registration.registrationEnded(isAccepted: answer != nil) { missed.noteUnknown() }
+        // An agent to which another one has handed over knows all that the other knew.
+        let isHandedOver = answer?.isComplete == true
+        if registration.registrationEnded(isAccepted: answer != nil), !isHandedOver { missed.noteUnknown() }
+        missed.settleDoubt(isHandedOver: isHandedOver)
         // It has parked this program, and stays subscribed to its names until they are heard here.
         missed.expectDelivery(answer.map { $0.state == .foreground && $0.isComplete } ?? false)
         if wasCutOff, answer?.isComplete != true { noteCutOff() }
@@ -307,7 +310,11 @@ struct MissedNames: Hashable {
     private var unasked: Set<NotifyName> = []
     /// Whether posts were made that nobody knows of: an agent died that may have known those made while the program was
     /// suspended, or the bus has cut the connection off.
-    private(set) var areUnknown = false
+    var areUnknown: Bool { isLost || isDoubtful }
+    private var isLost = false
+    /// Whether an agent has gone that may have known of posts, and the next one has yet to say whether it knows what that
+    /// one knew.
+    private var isDoubtful = false
     /// Whether the agent has yet to deliver what it has noted, even if that is nothing: every resumption ends with
     /// that.
     private var expectsDelivery = false
@@ -352,7 +359,15 @@ struct MissedNames: Hashable {
 
     // MARK: - What nobody knows
 
-    mutating func noteUnknown() { areUnknown = true }
+    mutating func noteUnknown() { isLost = true }
+
+    /// An agent has answered.
+    ///
+    /// - Parameter isHandedOver: whether it knows what the one before it knew.
+    mutating func settleDoubt(isHandedOver: Bool) {
+        if isDoubtful, !isHandedOver { isLost = true }
+        isDoubtful = false
+    }
 
     /// The agent has gone or been replaced, and with it what it had noted.
     ///
@@ -361,14 +376,14 @@ struct MissedNames: Hashable {
     ///   - isOpening: whether the gate is about to open.
     mutating func agentHasGone(isSuspended: Bool, isOpening: Bool) {
         let isCovered = isOpening && waitsWithEverything
-        if (isSuspended || expectsDelivery) && !isCovered { areUnknown = true }
+        if (isSuspended || expectsDelivery) && !isCovered { isDoubtful = true }
         expectsDelivery = false
     }
 
     /// A spurious notification beats silence: delivers every name if posts were made that nobody knows of.
     mutating func makeGood(_ delivered: [String], _ names: () -> [NotifyName]) {
         guard areUnknown else { return }
-        areUnknown = false
+        (isLost, isDoubtful) = (false, false)
         waitsWithEverything = true
         unasked = Set(names()).subtracting(delivered.compactMap { try? NotifyName($0) })
         for name in unasked { enqueue(name) }
@@ -384,7 +399,7 @@ struct MissedNames: Hashable {
 
     /// Posts made in the background are never delivered.
     mutating func forgetAll() {
-        (areUnknown, waitsWithEverything, unasked) = (false, false, [])
+        (isLost, isDoubtful, waitsWithEverything, unasked) = (false, false, false, [])
         forgetWaiting()
     }
 }

@@ -5,6 +5,19 @@ extension BusLink {
     /// The socket. It still belongs to the connection.
     package var descriptor: Int32 { connection?.descriptor ?? -1 }
 
+    /// Whether everything that has been read has been passed on, and everything that was sent is written.
+    package var isAtRest: Bool {
+        !senders.isHolding && !senders.hasVerified && connection?.waitingCount == 0
+    }
+
+    /// Leaves the connection as it is on the bus to whoever has a duplicate of the socket. From now on nothing is read.
+    ///
+    /// - Returns: what has been read and not handled; nil if there is no connection.
+    package func leave() -> [UInt8]? { isReady ? connection?.leave() : nil }
+
+    /// Waits until everything is written.
+    package func flush(until limit: MonotonicTime) -> Bool { connection?.flush(until: limit) ?? false }
+
     /// Calls a method; `completion` receives the reply, on this thread.
     ///
     /// Only the called peer can reply. So a call to a well-known name first asks the bus who owns it now, and goes to

@@ -179,7 +179,7 @@ enum CoordinatorMachine {
         case 31: return .sourceWasReset(choices.pick(["logind", "x11"]), nil)
         case 32: return .awaitChanges(choices.number())
         case 33, 34: return .alarm
-        default: return choices.once(in: 8) ? .ending : .alarm
+        default: return choices.once(in: 8) ? .ending(keeping: []) : .alarm
         }
     }
 }

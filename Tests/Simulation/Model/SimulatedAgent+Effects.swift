@@ -114,7 +114,7 @@ extension SimulatedAgent {
         case .forget(let id, _):
             guard let index = known.removeValue(forKey: id), !drains.contains(where: { $0.id == id }) else { return }
             world.close(index)
-        case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
+        case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack, .isInherited: break
         case .changesAreInForce(let number): if !isExpiring { world.desktopIsInForce(number, self) }
         case .interest: break
         case .freezeProgram, .thawProgram, .napAlarm, .followUses: performNap(effect, world)

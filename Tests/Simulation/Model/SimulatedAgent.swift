@@ -346,7 +346,7 @@ final class SimulatedAgent {
 
     /// The agent is asked to terminate.
     func leave(_ world: World) {
-        feed(.ending, world)
+        feed(.ending(keeping: []), world)
         end(world)
     }
 

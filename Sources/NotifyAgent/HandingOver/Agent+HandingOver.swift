@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+
+// How this agent leaves what it knows to the next one.
+extension Agent {
+    /// How long changes that are under way may take before the agent hands over without them, in milliseconds: half as long
+    /// as observers wait for an agent.
+    private static let patience: Int64 = 1_000
+    /// How long the agent waits between two looks, in milliseconds.
+    private static let pause: Int64 = 2
+
+    /// The next agent has called.
+    func handOver(_ call: BusCall, to caller: Caller) throws(BusFault) {
+        // Another user's agent gets nothing, not even root's.
+        guard caller.user == geteuid() else {
+            throw .accessDenied("Only an agent of user \(geteuid()) can take over from this one.")
+        }
+        guard call.wantsReply else { return }
+        guard !isHandingOver else { throw .failed("This agent is already handing over to another one.") }
+        bequeath { [self] bequest in
+            guard let bequest else { return link.refuse(call, .failed("This agent can't hand over what it knows.")) }
+            link.reply(
+                to: call,
+                AgentInterface.HandOver.Answer(heritage: bequest.heritage, socket: bequest.socket).arguments
+            )
+            finishWriting()
+            bequest.close()
+            isReplaced()
+        }
+    }
+
+    /// The agent ends because it is restarted: it leaves what it knows, for the service manager to keep.
+    ///
+    /// - Parameter completion: receives nil if the agent ends for good, or has handed over already.
+    func leave(then completion: @escaping (Bequest?) -> Void) {
+        if isOver { return end { completion(nil) } }
+        isBeingRestarted { [self] isRestarted in
+            guard isRestarted, !isOver, !isHandingOver else { return end { completion(nil) } }
+            bequeath { [self] bequest in
+                guard let bequest else { return end { completion(nil) } }
+                finishWriting()
+                completion(bequest)
+            }
+        }
+    }
+
+    private func finishWriting() {
+        if !link.flush(until: .now + Agent.patience) { logger.warning("the bus did not take everything in time") }
+    }
+
+    /// Ends, once no change is under way, and leaves what the agent knows, with its connection, for which the bus then
+    /// queues posts.
+    private func bequeath(then completion: @escaping (Bequest?) -> Void) {
+        isHandingOver = true
+        awaitRest(until: .now + Agent.patience) { [self] in completion(isOver ? nil : makeBequest()) }
+    }
+
+    private func awaitRest(until limit: MonotonicTime, then completion: @escaping () -> Void) {
+        // The answer shows that the bus has taken what was sent before.
+        link.callBus("GetId", []) { [self] _ in
+            let isAtRest = coordinator.isAtRest && link.isAtRest && !isBusy && events.isEmpty
+            if isAtRest || isOver || limit <= .now { return completion() }
+            _ = loop.after(Agent.pause) { [self] in awaitRest(until: limit, then: completion) }
+        }
+    }
+
+    private func makeBequest() -> Bequest? {
+        let heritage = coordinator.heritage
+        for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
+        // Nobody else tells whoever calls that the agent ends.
+        isOver = true
+        while handleNext() {}
+        guard let unread = link.leave() else { return nil }
+        loop.remove(link)
+        hasHandedOver = true
+        let kept = heritage.processes.filter { $0.frozenFor != nil }.map(\.id)
+        end(keeping: Set(kept))
+        for process in kept { processes.leave(process) }
+        var estate = Estate()
+        (estate.heritage, estate.agent, estate.unread) = (heritage, uniqueName, unread)
+        let file = estate.bytes.map(MemoryFile.make) ?? -1
+        let socket = fcntl(link.descriptor, F_DUPFD_CLOEXEC, 0)
+        let bequest = Bequest(heritage: file, socket: socket)
+        guard file >= 0, socket >= 0 else {
+            if file >= 0 { close(file) }
+            if socket >= 0 { close(socket) }
+            return nil
+        }
+        logger.notice("handing over", metadata: ["connections": "\(heritage.connections.count)"])
+        return bequest
+    }
+
+    // MARK: - The service manager
+
+    /// Asks the service manager whether it stops the agent in order to start it again.
+    private func isBeingRestarted(then completion: @escaping (Bool) -> Void) {
+        let manager = "org.freedesktop.systemd1"
+        /// Whichever comes first, the answer or the time.
+        var isAnswered = false
+        let finish: (Bool) -> Void = { isRestarted in
+            guard !isAnswered else { return }
+            isAnswered = true
+            completion(isRestarted)
+        }
+        _ = loop.after(Agent.pause * 250) { finish(false) }
+        func property(_ name: String, of path: String, _ interface: String, _ completion: @escaping (BusValue?) -> Void)
+        {
+            link.call(
+                manager,
+                path: path,
+                interface: "org.freedesktop.DBus.Properties",
+                member: "Get",
+                [.string("\(manager).\(interface)"), .string(name)]
+            ) { answer in
+                guard case .success(let values) = answer, case .variant(let value)? = values.first else {
+                    return completion(nil)
+                }
+                completion(value)
+            }
+        }
+        link.call(
+            manager,
+            path: "/org/freedesktop/systemd1",
+            interface: "\(manager).Manager",
+            member: "GetUnitByPID",
+            [.uint32(0)]
+        ) { answer in
+            guard case .success(let values) = answer, case .text(_, let unit)? = values.first else {
+                return finish(false)
+            }
+            property("Job", of: unit, "Unit") { job in
+                guard case .structure(let fields)? = job, fields.count == 2, case .text(_, let path) = fields[1] else {
+                    return finish(false)
+                }
+                property("JobType", of: path, "Job") { finish($0?.string == "restart") }
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+import NotifyNames
+
+/// The connection of the agent before this one, with what it had yet to read.
+struct Predecessor {
+    /// By which the watcher knows its stream. No connection has this number.
+    static let id = ConnectionID(0)
+
+    let name: String
+    let socket: DescriptorBox
+    let unread: [UInt8]
+}
+
+// How this agent takes over what the one before it knew.
+//
+// It subscribes to the names that the other one had subscribed to, takes over the bus name, and only then reads what the bus
+// has queued for the other one. So each post is in that queue, or heard here, or both.
+extension Agent {
+    /// How long the agent before this one may take, in milliseconds: it waits for a second itself.
+    private static let patience: Int64 = 3_000
+
+    /// - Parameter completion: called at once if there is nothing to take over.
+    func inheritIfPossible(otherwise completion: @escaping () -> Void) {
+        if let bequest = configuration.bequest { return inherit(bequest, otherwise: completion) }
+        guard configuration.replaces else { return completion() }
+        /// Whichever comes first, the answer or the time.
+        var isAnswered = false
+        let goOn: (Bequest?) -> Void = { [self] bequest in
+            if isAnswered {
+                bequest?.close()
+                return
+            }
+            isAnswered = true
+            if let bequest { inherit(bequest, otherwise: completion) } else { completion() }
+        }
+        _ = loop.after(Agent.patience) { goOn(nil) }
+        link.findOwner(of: AgentInterface.name) { [self] owner in
+            guard case .success(let owner) = owner else { return goOn(nil) }
+            link.findUser(of: owner) { [self] user in
+                // What another user's agent says may not be true.
+                guard (try? user.get()) == geteuid() else { return goOn(nil) }
+                let call = AgentInterface.HandOver()
+                link.call(
+                    owner,
+                    path: AgentInterface.path,
+                    interface: AgentInterface.name,
+                    member: AgentInterface.HandOver.member,
+                    call.arguments
+                ) { [logger] answer in
+                    switch answer {
+                    case .success(let values):
+                        let given = try? AgentInterface.HandOver.Answer(values)
+                        goOn(given.map { Bequest(heritage: $0.heritage, socket: $0.socket) })
+                    case .failure(let fault):
+                        logger.notice("the agent before this one hands nothing over: \(fault.message)")
+                        goOn(nil)
+                    }
+                }
+            }
+        }
+    }
+
+    private func inherit(_ bequest: Bequest, otherwise completion: () -> Void) {
+        guard SocketIdentity(bequest.socket) == SocketIdentity(link.descriptor), SocketIdentity(link.descriptor) != nil
+        else {
+            logger.warning("ignored what another agent has left: it is not about this bus")
+            bequest.close()
+            return completion()
+        }
+        let estate: Estate
+        do throws(ArgumentError) {
+            guard let bytes = MemoryFile.read(bequest.heritage) else { throw .value("It is not a file in memory.") }
+            estate = try Estate(reading: bytes)
+        } catch {
+            logger.warning("ignored what another agent has left: \(error.text(for: "It"))")
+            bequest.end()
+            return completion()
+        }
+        close(bequest.heritage)
+        predecessor = Predecessor(name: estate.agent, socket: DescriptorBox(bequest.socket), unread: estate.unread)
+        var heritage = estate.heritage
+        let facts = Set(heritage.connections.map(\.process)).sorted().compactMap(processes.find)
+        for index in heritage.processes.indices {
+            guard let user = heritage.processes[index].frozenFor else { continue }
+            // Somebody may have let it continue.
+            if !processes.adopt(heritage.processes[index].id, frozenFor: user) {
+                heritage.processes[index].frozenFor = nil
+            }
+        }
+        handle(.inherit(heritage, facts))
+        for facts in facts where coordinator.facts(of: facts.id) == nil { processes.forget(facts.id) }
+    }
+
+    /// From now on this agent hears what the one before it heard.
+    func heritageIsSubscribed() { requestName() }
+
+    /// Reads what the agent before this one has not read, and ends its connection.
+    ///
+    /// - Parameter completion: called when that is done, or at once if there is none.
+    func readPredecessor(then completion: @escaping () -> Void) {
+        guard let predecessor else { return completion() }
+        // What comes behind this is heard here.
+        let mark = UInt64.random(in: 1...(.max))
+        link.tell(
+            predecessor.name,
+            path: ObserverInterface.path,
+            interface: ObserverInterface.name,
+            member: ObserverInterface.Mark.member,
+            ObserverInterface.Mark(mark).arguments
+        )
+        let stream = ParkedStream(socket: predecessor.socket.take(), process: nil, agent: uniqueName, mark: mark)
+        stream.feed(predecessor.unread)
+        whenPredecessorIsRead = completion
+        watcher.drain(stream, of: Predecessor.id)
+    }
+
+    func predecessorIsRead(_ outcome: ParkedStream.Outcome, _ verified: [NotifyName]) {
+        var outcome = outcome
+        for name in outcome.names.take() + outcome.unverified.take() + verified { handle(.posted(name)) }
+        if !outcome.hasMark { handle(.heritageIsPartial) }
+        logger.notice(
+            "took over",
+            metadata: ["from": "\(predecessor?.name ?? "")", "mark": outcome.hasMark ? "seen" : "missed"]
+        )
+        predecessor = nil
+        let completion = whenPredecessorIsRead
+        whenPredecessorIsRead = nil
+        completion?()
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import NotifyNames
+
+/// What an agent knows and nobody else would tell its successor.
+package struct Heritage: Equatable, Sendable {
+    /// A connection that is suspended, or that was parked.
+    package struct Connection: Equatable, Sendable {
+        package var name = ""
+        package var process: ProcessID
+        package var program = ""
+        package var subjects = Subjects()
+        package var isParked = false
+        package var state = LifecycleState.suspended
+        /// Its state once its process continues, if it is parked.
+        package var stateAfterParking = LifecycleState.foreground
+        package var pending: [NotifyName] = []
+        package var dropped: UInt64 = 0
+        package var reportedDropped: UInt64 = 0
+        package var since: UInt64 = 0
+        package var person: LifecycleState?
+        package var decision = Decision(.suspended, by: .person)
+        package var followsDesktop = false
+
+        package init(process: ProcessID) { self.process = process }
+    }
+
+    package struct Process: Equatable, Sendable {
+        package var id: ProcessID
+        package var wish: LifecycleState?
+        package var isReleased = false
+        package var report: LifecycleState?
+        /// On whose behalf it is frozen; nil if it is not.
+        package var frozenFor: UInt32?
+
+        package init(_ id: ProcessID) { self.id = id }
+    }
+
+    /// The state that a program has set for a name.
+    package struct State: Equatable, Sendable {
+        package var name: NotifyName
+        package var entry: NameStateTable.Entry
+
+        package init(name: NotifyName, entry: NameStateTable.Entry) {
+            self.name = name
+            self.entry = entry
+        }
+    }
+
+    package var connections: [Connection] = []
+    package var processes: [Process] = []
+    package var states: [State] = []
+    package var areNapsOff = false
+
+    package init() {}
+}
+
+// How a successor gets what this agent knows.
+extension Coordinator {
+    /// Whether no change is under way, so that everything can be handed over.
+    package var isAtRest: Bool {
+        heirs.isEmpty && directory.processes.values.allSatisfy(\.freezing.isAtRest)
+            && directory.observers.values.allSatisfy { observer in
+                observer.isRelayed || observer.canBeInherited || observer.isSettledListener
+            }
+    }
+
+    /// What is to be handed over now. A connection whose state is just changing is left out: it registers with the next
+    /// agent as if this one had died.
+    package var heritage: Heritage {
+        var heritage = Heritage()
+        var processes: Set<ProcessID> = []
+        for id in directory.all {
+            guard let observer = directory[id], observer.canBeInherited, heirs.heir(of: id) == nil, !isHeir(id) else {
+                continue
+            }
+            var connection = Heritage.Connection(process: observer.process)
+            connection.name = observer.name
+            connection.program = observer.program
+            connection.subjects = observer.subjects
+            connection.isParked = observer.isParked
+            connection.state = observer.state
+            connection.stateAfterParking = observer.stateAfterParking
+            connection.pending = observer.pending.names
+            (connection.dropped, connection.reportedDropped) = (observer.dropped, observer.reportedDropped)
+            connection.since = observer.since
+            connection.person = observer.person
+            connection.decision = observer.decision
+            connection.followsDesktop = observer.followsDesktop
+            heritage.connections.append(connection)
+            processes.insert(observer.process)
+        }
+        for id in processes.sorted() {
+            guard let process = directory[process: id] else { continue }
+            var entry = Heritage.Process(id)
+            (entry.wish, entry.isReleased, entry.report) = (process.wish, process.isReleased, process.report)
+            // It is a whole, or it is not known well enough to stay stopped.
+            let isWhole = process.connections.allSatisfy { directory[$0]?.canBeInherited == true }
+            entry.frozenFor = isWhole ? process.freezing.frozenFor : nil
+            heritage.processes.append(entry)
+        }
+        heritage.states = nameStates.all.map { Heritage.State(name: $0, entry: $1) }
+        heritage.areNapsOff = naps.isOff
+        return heritage
+    }
+
+    /// Takes over from the agent before this one. A connection that it does not know to have gone stays suspended until it
+    /// registers.
+    mutating func inherit(_ heritage: Heritage, _ facts: [Newcomer.ProcessFacts]) {
+        awaitedHeritage = []
+        for state in heritage.states where !configuration.events.contains(state.name) {
+            nameStates.restore(state.entry, of: state.name, now: UInt64(max(0, now.nanoseconds)))
+        }
+        if heritage.areNapsOff { perform(naps.turn(off: true, now: now.nanoseconds)) }
+        let facts = Dictionary(facts.map { ($0.id, $0) }) { first, _ in first }
+        for connection in heritage.connections {
+            guard let facts = facts[connection.process], directory.id(of: connection.name) == nil,
+                connection.isParked || connection.state == .suspended
+            else { continue }
+            inherit(connection, of: facts)
+        }
+        for process in heritage.processes where directory[process: process.id] != nil {
+            directory[process: process.id]?.wish = process.wish
+            directory[process: process.id]?.isReleased = process.isReleased
+            if let report = process.report { directory[process: process.id]?.report = report }
+            directory[process: process.id]?.freezing = Freezing(frozenFor: process.frozenFor)
+        }
+        for id in directory.all {
+            guard let decision = directory[id].map({ decide($0) }) else { continue }
+            directory[id]?.decision = decision
+        }
+        if awaitedHeritage?.isEmpty == true { heritageIsSubscribed() }
+    }
+
+    private mutating func inherit(_ connection: Heritage.Connection, of process: Newcomer.ProcessFacts) {
+        do throws(Refusal) {
+            try ledger.checkConnection(of: process.id.user)
+            try ledger.observe(connection.subjects, by: process.id.user)
+        } catch { return }
+        if directory.observers.isEmpty { emit(.observersCome) }
+        if directory[process: process.id] == nil { directory.insert(ObservingProcess(process)) }
+        let isFirst = directory[process: process.id]?.connections.isEmpty == true
+        var statement = Newcomer.Statement(connection.subjects)
+        statement.state = connection.state
+        statement.program = connection.program
+        statement.followsDesktop = connection.followsDesktop
+        let newcomer = Newcomer(
+            name: connection.name,
+            user: process.id.user,
+            process: process,
+            hasSocket: false,
+            statement: statement
+        )
+        var observer = ObservingConnection(newcomer, id: directory.nextID(), agentUser: configuration.user, now: now)
+        let id = observer.id
+        observer.since = connection.since
+        (observer.dropped, observer.reportedDropped) = (connection.dropped, connection.reportedDropped)
+        let isSuspended = connection.state == .suspended
+        observer.transition = Transition(
+            connection.state,
+            isProxied: isSuspended,
+            isEntering: isSuspended && !connection.isParked
+        )
+        observer.inheritance = .whole
+        if connection.isParked {
+            observer.parking = .parked
+            observer.stateAfterParking = connection.stateAfterParking
+        }
+        believe(connection.decision.decider.name, connection.decision.state, of: &observer)
+        observer.person = connection.person
+        directory.insert(observer)
+        ledger.connectionCame(of: observer.user)
+        observedNames.insert(observer.subjects)
+        if !connection.isParked { emit(.begin(id)) }
+        if isFirst { emit(.present(observer.process)) }
+        for name in connection.pending where connection.subjects.contains(name) { _ = keep(name, for: id) }
+        guard isSuspended else { return }
+        awaitedHeritage?.insert(id)
+        subscribe(connection.subjects, for: id, then: .inheritance)
+    }
+
+    /// The names of an inherited connection are subscribed, or it has gone.
+    mutating func isInherited(_ id: ConnectionID) {
+        guard awaitedHeritage?.remove(id) != nil, awaitedHeritage?.isEmpty == true else { return }
+        heritageIsSubscribed()
+    }
+
+    private mutating func heritageIsSubscribed() {
+        awaitedHeritage = nil
+        emit(.isInherited)
+    }
+
+    /// Each of the names is delivered to them on resume, posted or not.
+    mutating func heritageIsPartial() {
+        for id in directory.all where directory[id]?.inheritance == .whole {
+            directory[id]?.inheritance = .partial
+            // A parked one relies on what it is told here.
+            if let observer = directory[id], observer.isParked { directory[id]?.gaps = observer.subjects }
+        }
+    }
+}
+
+extension ObservingConnection {
+    /// Whether another agent can take it over: it hears nothing, and nothing is under way.
+    fileprivate var canBeInherited: Bool {
+        guard !isRelayed, proxyWaiters.isEmpty, deliveries.isEmpty, gaps.isEmpty else { return false }
+        if isParked { return parking == .parked }
+        if inheritance != .none { return inheritance == .whole }
+        return transition.isSettled && state == .suspended && transition.isCollecting
+    }
+
+    /// Whether it listens, or is in the background: then it tells another agent all that there is to know.
+    fileprivate var isSettledListener: Bool {
+        !isParked && transition.isSettled && state != .suspended && deliveries.isEmpty && proxyWaiters.isEmpty
+    }
+}
+
+extension Freezing {
+    fileprivate var isAtRest: Bool { step == .running || step == .frozen }
+    fileprivate var frozenFor: UInt32? { step == .frozen ? wish : nil }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// Agents hand over what they know.
+@Suite struct HandingOverTests {
+    /// An observer in this process of many names and a prefix.
+    private final class Listener: Sendable {
+        let center: NotifyCenter
+        let heard = Recorder<String>()
+        private let observation: NotifyCenter.Observation
+        let name: String
+
+        init(_ agent: AgentBus, names: [NotifyName], prefix: NamePrefix? = nil) throws {
+            center = agent.makeCenter()
+            let subject = NotifySubject(names: names, prefixes: prefix.map { [$0] } ?? [])
+            observation = try center.addObserver(for: subject) { [heard] in heard.append($0.string) }
+            name = try center.observingName()
+        }
+
+        /// Everything heard after it has heard the name of a post that is made now.
+        func all(_ poster: NotifyCenter, until last: NotifyName) throws -> [String] {
+            try poster.post(last)
+            let isHeard = waitUntil(timeout: .patience) { heard.elements.contains(last.string) }
+            try #require(isHeard)
+            try center.barrier(timeout: .patience)
+            return heard.elements.filter { $0 != last.string }
+        }
+    }
+
+    /// More than the agent subscribes to at once, three times.
+    private static let many: [NotifyName] = (0..<800).compactMap { try? NotifyName("com.example.many.\($0)") }
+
+    @Test(arguments: busKinds)
+    func `an agent that is replaced hands over what was posted, and nothing else is heard`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let poster = agent.makeCenter()
+        let listener = try Listener(agent, names: Self.many + ["com.example.last"])
+        try agent.set(listener.name, .suspended)
+        var posted: Set<NotifyName> = []
+        for round in 0..<3 {
+            for place in stride(from: round, to: 800, by: 100) {
+                try poster.post(Self.many[place])
+                posted.insert(Self.many[place])
+            }
+            try poster.synchronize(timeout: .patience)
+            try agent.replaceAgent()
+            #expect(try agent.state(of: listener.name) == "suspended")
+        }
+        try agent.set(listener.name, .foreground)
+        let heard = try listener.all(poster, until: "com.example.last")
+        #expect(heard.sorted() == posted.map(\.string).sorted())
+    }
+
+    @Test(arguments: busKinds)
+    func `while agents replace each other no post is lost, of a name or of a prefix`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let poster = agent.makeCenter()
+        let prefix: NamePrefix = "com.example.prefix."
+        let listener = try Listener(agent, names: Self.many + ["com.example.last"], prefix: prefix)
+        try agent.set(listener.name, .suspended)
+        let (isDone, posts) = (Counter(), Recorder<String>())
+        startThread {
+            var number = 0
+            while isDone.value == 0 {
+                guard let name = try? NotifyName("com.example.prefix.\(number)"), number < 40_000 else { break }
+                try? poster.post(name)
+                try? poster.post(Self.many[number % 799])
+                posts.append(name.string)
+                number += 1
+                usleep(100)
+            }
+            isDone.add()
+        }
+        for _ in 0..<5 { try agent.replaceAgent() }
+        isDone.add()
+        try #require(isDone.wait(for: 2, timeout: .patience))
+        try poster.synchronize(timeout: .patience)
+        try agent.set(listener.name, .foreground)
+        let heard = try listener.all(poster, until: "com.example.last")
+        let expected = posts.elements + Self.many.prefix(min(799, posts.count)).map(\.string)
+        #expect(Set(expected).subtracting(heard) == [])
+        #expect(Set(heard).subtracting(expected) == [])
+        #expect(heard.count == Set(heard).count)
+    }
+
+    @Test(arguments: busKinds)
+    func `a frozen program is known to the next agent, and stays frozen`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let poster = agent.makeCenter()
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-v", "-f", "com.example.a", "com.example.b", "com.example.c"],
+            environment: withoutDesktop
+        )
+        try observer.waitForErrorOutput(containing: "live")
+        try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
+        try poster.post("com.example.a")
+        try poster.synchronize(timeout: .patience)
+        for _ in 0..<3 {
+            try agent.replaceAgent()
+            #expect(processState(observer.pid) == "T")
+        }
+        try poster.post("com.example.b")
+        try poster.synchronize(timeout: .patience)
+        try agent.set("pid:\(observer.pid)", .foreground)
+        try poster.post("com.example.a")
+        #expect(try observer.waitForOutputLines(3) == ["com.example.a", "com.example.b", "com.example.a"])
+    }
+
+    @Test(arguments: busKinds)
+    func `a program that is stopped stays parked when the agent is replaced, and misses nothing`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let poster = agent.makeCenter()
+        let observer = try start(
+            productPath("notify-wait"),
+            [
+                "--address", agent.bus.address, "-v", "-f", "com.example.a", "com.example.b", "com.example.c",
+                "com.example.d",
+            ],
+            environment: withoutDesktop
+        )
+        try observer.waitForErrorOutput(containing: "live")
+        observer.send(signal: SIGSTOP)
+        try poster.post("com.example.a")
+        try #require(waitUntil(timeout: .patience) { try agent.isParked(observer.pid) })
+        for _ in 0..<3 { try agent.replaceAgent() }
+        #expect(try agent.isParked(observer.pid))
+        try poster.post("com.example.b")
+        try poster.synchronize(timeout: .patience)
+        observer.send(signal: SIGCONT)
+        try observer.waitForOutput(containing: "com.example.b")
+        try poster.post("com.example.c")
+        try observer.waitForOutput(containing: "com.example.c")
+        #expect(try observer.waitForOutputLines(3).sorted() == ["com.example.a", "com.example.b", "com.example.c"])
+    }
+
+    @Test(arguments: busKinds)
+    func `the states of names outlive an agent that is replaced, whoever has set them`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let listener = try Listener(agent, names: ["com.example.state"])
+        // One that leaves the bus.
+        let setter = agent.makeCenter()
+        try setter.setState(42, of: "com.example.state")
+        setter.close()
+        for _ in 0..<3 {
+            try agent.replaceAgent()
+            #expect(try listener.center.state(of: "com.example.state") == 42)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `a change of state is refused or in force while agents replace each other`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let poster = agent.makeCenter()
+        let listener = try Listener(agent, names: Self.many + ["com.example.last"])
+        let isDone = Counter()
+        startThread { [agent] in
+            while isDone.value == 0 {
+                _ = try? agent.trySetting(listener.name, .suspended)
+                _ = try? agent.trySetting(listener.name, .foreground)
+            }
+            isDone.add()
+        }
+        for _ in 0..<10 { try agent.replaceAgent() }
+        isDone.add()
+        try #require(isDone.wait(for: 2, timeout: .patience))
+        try #require(waitUntil(timeout: .patience) { try agent.state(of: listener.name) != nil })
+        try agent.set(listener.name, .foreground)
+        #expect(try listener.all(poster, until: "com.example.last") == [])
+    }
+}
