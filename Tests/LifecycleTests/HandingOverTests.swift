@@ -59,7 +59,7 @@ import Testing
     func `while agents replace each other no post is lost, of a name or of a prefix`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let poster = agent.makeCenter()
-        let prefix: NamePrefix = "com.example.prefix."
+        let prefix = NamePrefix("com.example.prefix.")
         let listener = try Listener(agent, names: Self.many + ["com.example.last"], prefix: prefix)
         try agent.set(listener.name, .suspended)
         let (isDone, posts) = (Counter(), Recorder<String>())

@@ -34,6 +34,14 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
+    func `the agent hands over to nobody but its own user, and goes on`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let refused = try asNobody(agent, "HandOver")
+        #expect(refused.errorOutput.contains("AccessDenied"), "\(refused.errorOutput)")
+        try agent.checkAlive()
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
     func `whoever may post a name may set its state`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)

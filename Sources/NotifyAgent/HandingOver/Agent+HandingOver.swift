@@ -21,7 +21,11 @@ extension Agent {
         guard call.wantsReply else { return }
         guard !isHandingOver else { throw .failed("This agent is already handing over to another one.") }
         bequeath { [self] bequest in
-            guard let bequest else { return link.refuse(call, .failed("This agent can't hand over what it knows.")) }
+            guard let bequest else {
+                link.refuse(call, .failed("This agent can't hand over what it knows."))
+                if hasHandedOver { isReplaced() }
+                return
+            }
             link.reply(
                 to: call,
                 AgentInterface.HandOver.Answer(heritage: bequest.heritage, socket: bequest.socket).arguments

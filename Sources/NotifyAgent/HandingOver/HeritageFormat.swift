@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NotifyCoordinator
-package import NotifyCore
+import NotifyCore
 import NotifyNames
 
 /// What an agent leaves to the next one, as bytes: a number that says how to read the rest, and an a{sv} in the

@@ -46,7 +46,7 @@ struct AgentScene {
         var scene = AgentScene(bus: bus, choices: choices, agent: agent)
         scene.play()
         bus.hangUp()
-        agent.stop()
+        _ = agent.stop()
         bus.end()
         ended.withLock { ended in
             ended.append(agent)

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import NotifyCoordinator
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyAgent
+
+/// What an agent hands over, as bytes.
+@Suite struct HeritageTests {
+    private static let estate = {
+        var estate = Estate()
+        estate.agent = ":1.7"
+        estate.unread = [1, 2, 3]
+        let names: Set<NotifyName> = ["com.example.a", "com.example.b"]
+        let process = ProcessID(pid: 4_711, startTime: 99, user: 1_000)
+        var connection = Heritage.Connection(process: process)
+        connection.name = ":1.9"
+        connection.program = "program"
+        connection.subjects = Subjects(names: names, prefixes: [NamePrefix("com.example.")])
+        connection.isParked = true
+        connection.stateAfterParking = .background
+        connection.pending = ["com.example.b", "com.example.c"]
+        (connection.dropped, connection.reportedDropped, connection.since) = (1, 2, 3)
+        connection.person = .suspended
+        connection.decision = Decision(.background, by: .source("logind"))
+        connection.followsDesktop = true
+        estate.heritage.connections = [connection]
+        var entry = Heritage.Process(process)
+        (entry.wish, entry.isReleased, entry.report, entry.frozenFor) = (.suspended, true, .background, 1_000)
+        estate.heritage.processes = [entry, Heritage.Process(ProcessID(pid: 1, startTime: .max, user: 0))]
+        estate.heritage.states = [
+            Heritage.State(name: "com.example.s", entry: NameStateTable.Entry(value: .max, stamp: 5))
+        ]
+        estate.heritage.areNapsOff = true
+        return estate
+    }()
+
+    @Test func `what is written is read`() throws {
+        let bytes = try #require(Self.estate.bytes)
+        #expect(try Estate(reading: bytes) == Self.estate)
+    }
+
+    @Test func `what is cut off, or of another version, is not read`() throws {
+        let bytes = try #require(Self.estate.bytes)
+        for count in 0..<bytes.count {
+            #expect(throws: (any Error).self) { try Estate(reading: Array(bytes[..<count])) }
+        }
+        #expect(throws: (any Error).self) { try Estate(reading: [2] + bytes.dropFirst()) }
+    }
+
+    @Test func `whatever is changed in it, reading ends`() throws {
+        var generator = SeededGenerator(seed: 1)
+        let bytes = try #require(Self.estate.bytes)
+        for _ in 0..<20_000 {
+            var changed = bytes
+            for _ in 0...Int.random(in: 0..<4, using: &generator) {
+                changed[Int.random(in: 0..<bytes.count, using: &generator)] = .random(in: 0...255, using: &generator)
+            }
+            guard let estate = try? Estate(reading: changed) else { continue }
+            for connection in estate.heritage.connections { #expect(connection.dropped <= 1 << 48) }
+        }
+    }
+
+    @Test func `two descriptors are told apart, and others are not taken`() throws {
+        let file = MemoryFile.make([7, 8])
+        #expect(MemoryFile.read(file) == [7, 8])
+        let other = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let bequest = try #require(Bequest([other, file]))
+        #expect(bequest.heritage == file && bequest.socket == other)
+        bequest.close()
+        #expect(Bequest([MemoryFile.make([])]) == nil)
+        #expect(Bequest([MemoryFile.make([]), MemoryFile.make([])]) == nil)
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        #expect(MemoryFile.read(ends[0]) == nil)
+        for end in ends { close(end) }
+    }
+}
+
+/// Agents that hand over on a bus.
+@Suite struct SuccessorTests {
+    @Test(arguments: busKinds)
+    func `what a successor can't read is ignored, and said`(kind: BusKind) throws {
+        let scene = try AgentBus(kind)
+        let old = try RawBusClient(address: scene.bus.address, passesDescriptors: true)
+        let observer = try RawBusClient(address: scene.bus.address)
+        try #require(try observer.register(["com.example.a"]).kind == .reply)
+        // An agent whose answer means nothing.
+        var name = RawBody()
+        name.append(AgentInterface.name)
+        name.append(UInt32(1 | 2 | 4))
+        try #require(try old.callBus("RequestName", signature: "su", body: name.bytes).kind == .reply)
+        #expect(try scene.agent.wait(timeout: .patience).status == 0)
+        let successor = try start(
+            productPath("notify-agent"),
+            ["--address", scene.bus.address, "--replace"],
+            environment: withoutDesktop
+        )
+        let call = try old.readCall()
+        #expect(call.member == "HandOver")
+        var answer = RawMessage(.reply)
+        answer.destination = call.sender
+        answer.replySerial = call.serial
+        answer.flags = 1
+        answer.signature = "hh"
+        var body = RawBody()
+        body.append(UInt32(0))
+        body.append(UInt32(1))
+        answer.body = body.bytes
+        let file = MemoryFile.make(Array("nonsense".utf8))
+        defer { close(file) }
+        _ = try old.send(answer, with: [file, old.socket])
+        let log = try withExtendedLifetime(old) { try successor.waitForErrorOutput(containing: "ready") }
+        #expect(log.contains("ignored what another agent has left"))
+    }
+}
