@@ -115,7 +115,10 @@ let package = Package(
             providers: [.apt(["libmosquitto-dev"]), .yum(["mosquitto-devel"])]
         ),
         // Names across machines: between a bus and an MQTT broker.
-        .target(name: "NotifyBridge", dependencies: ["NotifyCore", "NotifyNames", "CommandSupport", "CMosquitto"]),
+        .target(
+            name: "NotifyBridge",
+            dependencies: ["NotifyCore", "NotifyNames", "CommandSupport", "CLinux", "CMosquitto"]
+        ),
         .executableTarget(name: "notify-bridge", dependencies: ["NotifyBridge", "CommandSupport"]),
 
         // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.

@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -43,6 +44,10 @@ int linux_timerfd_fire(int timer, int64_t nanoseconds) {
         .it_value = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000},
     };
     return timerfd_settime(timer, 0, &setting, NULL);
+}
+
+void linux_dump_no_core(void) {
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 int linux_clock_timer(void) {

@@ -102,10 +102,30 @@ package enum TextFile {
         }
     }
 
+    /// How long the writer of a pipe may take for its next words, in milliseconds.
+    private static let patience: Int32 = 10_000
+
+    /// Opens a regular file. What is no file in a file system, such as a FIFO, could keep a daemon waiting for good; only
+    /// a descriptor that was passed on purpose, such as `/dev/stdin`, may be a pipe.
     package static func open(_ path: UnsafePointer<CChar>) throws(Fault) -> Int32 {
-        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard descriptor >= 0 else { throw Fault("can't be read", errno: errno) }
-        return descriptor
+        var facts = stat()
+        guard fstat(descriptor, &facts) == 0 else {
+            close(descriptor)
+            throw Fault("can't be read", errno: errno)
+        }
+        let passed: [String] = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"]
+        let isPassed = passed.contains { strncmp(path, $0, $0.utf8.count) == 0 }
+        let isNull = facts.st_mode & S_IFMT == S_IFCHR && facts.st_rdev == 0x103
+        switch facts.st_mode & S_IFMT {
+        // read(2) has its own words for a folder.
+        case S_IFREG, S_IFDIR: return descriptor
+        case _ where isPassed || isNull: return descriptor
+        default:
+            close(descriptor)
+            throw Fault("is not a regular file")
+        }
     }
 
     package static func text(of path: UnsafePointer<CChar>, limit: Int = 1_048_576) throws(Fault) -> String {
@@ -122,6 +142,11 @@ package enum TextFile {
                 let result = read(descriptor, buffer.baseAddress, buffer.count)
                 if result < 0 { code = errno }
                 count = max(0, result)
+            }
+            if code == EAGAIN {
+                var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                if poll(&request, 1, patience) == 0 { throw Fault("can't be read: it stays open and says nothing") }
+                continue
             }
             guard code == 0 || code == EINTR else { throw Fault("can't be read", errno: code) }
             if chunk.isEmpty, code == 0 { break }

@@ -22,6 +22,32 @@ import Testing
         }
     }
 
+    @Test("A FIFO in place of the settings, the password or a certificate is an error, not a wait")
+    func fifo() throws {
+        let folder = try TemporaryFolder()
+        let fifo = "\(folder.path)/fifo"
+        #expect(mkfifo(fifo, 0o600) == 0)
+        let check = ["--check", "--config"]
+        let environment = ["XDG_STATE_HOME": folder.path]
+        let settings = try run(productPath("notify-bridge"), check + [fifo], environment: environment)
+        #expect(settings.status == 1 && settings.errorOutput.contains("\(fifo) is not a regular file"))
+        for key in ["password-file", "ca-file", "cert-file", "key-file"] {
+            try folder.write(least + "user = ann\n\(key) = \(fifo)\n", to: "bridge.conf")
+            let path = "\(folder.path)/bridge.conf"
+            let result = try run(productPath("notify-bridge"), check + [path], environment: environment)
+            #expect(result.status == 1 && result.errorOutput.contains("\(fifo) is not a regular file"), "\(key)")
+        }
+    }
+
+    @Test("A FIFO in place of what a bridge keeps, or of its draft, is replaced, not waited for")
+    func stateFIFO() throws {
+        let folder = try TemporaryFolder()
+        for name in ["bridge-id", "bridge-id.new"] { #expect(mkfifo("\(folder.path)/\(name)", 0o600) == 0) }
+        let state = StateFolder(path: folder.path)
+        let origin = try state.origin()
+        #expect(try state.origin() == origin)
+    }
+
     @Test("A broker is a host or a socket, with its usual port")
     func brokers() throws {
         for (text, host, port) in [

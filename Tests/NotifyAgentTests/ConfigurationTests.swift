@@ -130,6 +130,14 @@ import Testing
         #expect(check.output.contains("\(path):2: ") && check.output.contains("\(path):3: "))
     }
 
+    @Test func `a FIFO as a configuration file is an error, and the agent does not wait for it`() throws {
+        let folder = try TemporaryFolder()
+        for name in ["agent.conf", "nap.conf"] { #expect(mkfifo("\(folder.path)/\(name)", 0o600) == 0) }
+        let check = try run(productPath("notify-agent"), ["--check", "--config", "\(folder.path)/agent.conf"])
+        #expect(check.status == 1)
+        #expect((check.output + check.errorOutput).contains("agent.conf is not a regular file"))
+    }
+
     @Test func `of many lines that are wrong the first are shown, and the good ones after them count`() throws {
         let bad = (0..<1_000).map { "bad \($0)" }
         let said = try verdict(on: (bad + ["set = com.example.a 1", "wrong"]).joined(separator: "\n") + "\n")

@@ -30,6 +30,9 @@ int linux_timerfd(void);
 /* linux_timerfd_fire() - timerfd_settime(2): expire once, after a number of nanoseconds */
 int linux_timerfd_fire(int timer, int64_t nanoseconds);
 
+/* linux_dump_no_core() - prctl(2), PR_SET_DUMPABLE: a crash leaves no core, and nobody may look into the process */
+void linux_dump_no_core(void);
+
 /* linux_clock_timer(), linux_clock_timer_arm() - timerfd_create(2), timerfd_settime(2): a timer of the wall clock that
  * does not block or fire, and is cancelled when that clock is set */
 int linux_clock_timer(void);

@@ -46,22 +46,25 @@ struct BrokerLink {
         while !exchange.isEnding {
             let end: BrokerSession.End
             var lasted: Int64?
+            var hasProgressed = false
             do {
                 let session = try BrokerSession(configuration, exchange, traffic, diagnostics)
                 end = session.run()
                 lasted = session.onlineSince.map { Clock.monotonic - $0 }
+                hasProgressed = session.hasProgressed
             } catch {
-                end = .lost(error.description, isTakenOver: false)
+                end = .lost(error.description, .other)
             }
-            traffic.endConnection()
             if let lasted {
                 wasTold = false
                 if lasted >= Self.longEnough { (pause, shortOnes) = (Self.pauses.first, 0) } else { shortOnes += 1 }
+                // The broker takes names, and ends the connection because of one behind them: it is soon found.
+                if hasProgressed, traffic.hasSuspect { pause = Self.pauses.first }
             }
             switch end {
             case .asTold: return .asTold
             case .refused(let reason): return .refused(reason)
-            case .lost(_, isTakenOver: true):
+            case .lost(_, .takeover):
                 diagnostics.notice(
                     "another client connected to \(configuration.broker) with the same client ID: each needs one of its own"
                 )
@@ -71,7 +74,7 @@ struct BrokerLink {
                 let text = "no connection to \(configuration.broker): \(reason); trying again"
                 if wasTold { diagnostics.detail(text) } else { diagnostics.notice(text) }
                 // Mosquitto 2.0 closes the connection of the client that came first, without giving a reason.
-                if lasted != nil, shortOnes == Self.suspicion {
+                if lasted != nil, shortOnes == Self.suspicion, !traffic.hasSuspect {
                     diagnostics.notice("connections do not last; another client may be using the same client ID")
                 }
             }

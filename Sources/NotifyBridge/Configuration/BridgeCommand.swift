@@ -12,6 +12,7 @@ struct BridgeSettings: CommonSettings {
 /// `notify-bridge`: the bridge as a program.
 enum BridgeCommand {
     static func run(_ arguments: [Argument]) -> ExitCode {
+        if ConnectionProcess.isWanted(arguments) { return ConnectionProcess.run() }
         var diagnostics = Diagnostics(command: command.name)
         var settings = BridgeSettings()
         let beginning = command.begin(arguments, &settings, &diagnostics) { operands, _ throws(UsageError) in
@@ -24,7 +25,7 @@ enum BridgeCommand {
             let bus = settings.common.notifyBus
             let configuration = try BridgeConfiguration(ConfigurationFile(file(in: settings)))
             // libmosquitto reads the certificates and keys.
-            _ = try MosquittoClient(id: "nb1-check", configuration)
+            _ = try MosquittoClient(BrokerLogin(id: "nb1-check", configuration))
             let state = try StateFolder(for: bus)
             return settings.checks ? .done : Bridge.run(configuration, on: bus, state, diagnostics)
         } catch {
@@ -69,7 +70,7 @@ enum BridgeCommand {
             (
                 "1",
                 "The configuration is wrong, the broker refused this bridge (a wrong password, no authorization, no MQTT 5), "
-                    + "or another bridge serves this bus."
+                    + "its limit is too small for any name, or another bridge serves this bus."
             ),
             ("64", "The command line was invalid."),
             ("69", "There is no bus, it went away, or it did not answer for 25 s."),

@@ -68,7 +68,9 @@ package struct StateFolder: Sendable {
     func replace(_ file: String, with text: String) throws(TextFile.Fault) {
         let path = "\(path)/\(file)"
         let draft = path + ".new"
-        let descriptor = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        // What is left of an earlier one, or anything else.
+        unlink(draft)
+        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw TextFile.Fault("can't be written", errno: errno) }
         let result = StandardStreams.write(text, to: descriptor)
         var code: Int32 = if case .failed(let code) = result { code } else { 0 }

@@ -25,21 +25,27 @@ package struct Confirmations: Sendable {
     private var asked: [Sent] = []
     private var isAsking = false
     private var later: [Sent] = []
+    /// How many may be unconfirmed now.
+    private var window = capacity
 
     package init() {}
 
     package var isEmpty: Bool { asked.isEmpty && later.isEmpty }
-    package var isFull: Bool { asked.count + later.count >= Self.capacity }
+    package var isFull: Bool { asked.count + later.count >= window }
 
     package mutating func append(_ sent: Sent) {
         later.append(sent)
     }
 
+    /// From now on one at a time, then two and so on, each time after all before have been confirmed: if the broker ends
+    /// the connection because of one of them, few others are in doubt.
+    package mutating func slowDown() { window = 1 }
+
     /// Whether it is time for a barrier. If so, its answer is expected from now on.
     ///
     /// - Parameter isLast: whether no more names are queued.
     package mutating func startsBarrier(isLast: Bool) -> Bool {
-        guard !isAsking, !later.isEmpty, isLast || later.count >= Self.portion else { return false }
+        guard !isAsking, !later.isEmpty, isLast || isFull || later.count >= Self.portion else { return false }
         (asked, later, isAsking) = (later, [], true)
         return true
     }
@@ -47,11 +53,12 @@ package struct Confirmations: Sendable {
     /// The barrier was answered.
     package mutating func confirm() {
         (asked, isAsking) = ([], false)
+        window = min(window * 2, Self.capacity)
     }
 
     /// Removes and returns the names to send again on another connection: the last of each.
     package mutating func takeUnconfirmed() -> [Sent] {
-        defer { self = Confirmations() }
+        defer { (asked, later, isAsking) = ([], [], false) }
         var seen: Set<NotifyName> = []
         return (asked + later).reversed().filter { seen.insert($0.name).inserted }.reversed()
     }

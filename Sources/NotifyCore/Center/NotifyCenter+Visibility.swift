@@ -158,7 +158,7 @@ package struct FlatpakInfo: Sendable {
     }
 
     private static func text(ofFile path: String) -> String? {
-        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard file >= 0 else { return nil }
         defer { close(file) }
         // Flatpak writes one to two kilobytes.

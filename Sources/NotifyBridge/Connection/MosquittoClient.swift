@@ -4,7 +4,7 @@ import CMosquitto
 import CommandSupport
 import Glibc
 
-/// One connection to a broker through libmosquitto. Only one thread at a time uses it; its closures run on that thread,
+/// One connection to a broker through libmosquitto, in a process of its own: see ``ConnectionProcess``. Only one thread at a time uses it; its closures run on that thread,
 /// inside ``read()`` and ``write()``. See libmosquitto(3).
 final class MosquittoClient {
     private let client: OpaquePointer
@@ -12,7 +12,7 @@ final class MosquittoClient {
     private var retainedProperties: OpaquePointer?
 
     /// The broker has answered: 0, or the reason why it refuses this client. See section 3.2.2.2 of MQTT 5.
-    var onConnect: (Int32) -> Void = { _ in }
+    var onConnect: (Int32, BrokerAbilities) -> Void = { _, _ in }
     /// The connection has ended: the broker's reason, or a libmosquitto error.
     var onDisconnect: (Int32) -> Void = { _ in }
     /// The broker has answered a subscription with a reason for each of its filters.
@@ -27,9 +27,12 @@ final class MosquittoClient {
     /// The largest message that the broker may send. Messages for a bridge have at most 1,662 bytes.
     private static let maximumPacket: UInt32 = 16_384
 
-    init(id: String, _ configuration: BridgeConfiguration) throws(ConfigurationError) {
+    /// The keepalive that the broker has asked for, in seconds; nil if it leaves that to the client.
+    private(set) var keepalive: Int32?
+
+    init(_ login: BrokerLogin) throws(ConfigurationError) {
         mosquitto_lib_init()
-        guard let client = mosquitto_new(id, true, nil) else {
+        guard let client = mosquitto_new(login.id, true, nil) else {
             throw ConfigurationError("Cannot create an MQTT client: \(String(cString: strerror(errno))).")
         }
         self.client = client
@@ -42,11 +45,11 @@ final class MosquittoClient {
             Self.expiry
         )
         setCallbacks()
-        if let user = configuration.user {
-            try check(mosquitto_username_pw_set(client, user, configuration.password), "The user or the password")
+        if let user = login.user {
+            try check(mosquitto_username_pw_set(client, user, login.password), "The user or the password")
         }
-        guard configuration.broker.isEncrypted else { return }
-        let tls = configuration.tls
+        guard login.broker.isEncrypted else { return }
+        let tls = login.tls
         if tls.authorities == nil { mosquitto_int_option(client, MOSQ_OPT_TLS_USE_OS_CERTS, 1) }
         if tls.authorities != nil || tls.certificate != nil {
             // There is nobody to type a passphrase.
@@ -68,8 +71,9 @@ final class MosquittoClient {
     }
 
     private func setCallbacks() {
-        mosquitto_connect_v5_callback_set(client) { _, object, reason, _, _ in
-            MosquittoClient.at(object)?.onConnect(reason)
+        mosquitto_connect_v5_callback_set(client) { _, object, reason, _, properties in
+            guard let self = MosquittoClient.at(object) else { return }
+            self.onConnect(reason, self.abilities(in: properties))
         }
         mosquitto_disconnect_v5_callback_set(client) { _, object, reason, _ in
             MosquittoClient.at(object)?.onDisconnect(reason)
@@ -92,6 +96,29 @@ final class MosquittoClient {
                 message.retain
             )
         }
+    }
+
+    private func abilities(in properties: OpaquePointer?) -> BrokerAbilities {
+        var abilities = BrokerAbilities()
+        var (size, seconds, flag): (UInt32, UInt16, UInt8) = (0, 0, 0)
+        if mosquitto_property_read_int32(properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), &size, false) != nil
+        {
+            abilities.maximumPacket = Int(size)
+        }
+        if mosquitto_property_read_byte(properties, Int32(MQTT_PROP_RETAIN_AVAILABLE.rawValue), &flag, false) != nil {
+            abilities.retains = flag != 0
+        }
+        if mosquitto_property_read_byte(properties, Int32(MQTT_PROP_WILDCARD_SUB_AVAILABLE.rawValue), &flag, false)
+            != nil
+        {
+            abilities.hasWildcards = flag != 0
+        }
+        if mosquitto_property_read_int16(properties, Int32(MQTT_PROP_SERVER_KEEP_ALIVE.rawValue), &seconds, false)
+            != nil
+        {
+            keepalive = Int32(seconds)
+        }
+        return abilities
     }
 
     private static func at(_ object: UnsafeMutableRawPointer?) -> MosquittoClient? {
@@ -141,7 +168,7 @@ final class MosquittoClient {
     /// Subscribes to filters, excluding what this client itself publishes.
     ///
     /// - Returns: an error, or 0 and the number that ``onSubscribe`` gets.
-    func subscribe(_ filters: ArraySlice<MQTTTopic>, retained: Bool) -> (status: Int32, id: Int32) {
+    func subscribe(_ filters: [MQTTTopic], retained: Bool) -> (status: Int32, id: Int32) {
         let copies: [UnsafeMutablePointer<CChar>?] = filters.map { $0.withCString { strdup($0) } }
         defer { for copy in copies { free(copy) } }
         let retainHandling = retained ? MQTT_SUB_OPT_SEND_RETAIN_ALWAYS : MQTT_SUB_OPT_SEND_RETAIN_NEVER
