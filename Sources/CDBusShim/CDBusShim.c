@@ -4,10 +4,15 @@
 #include "CDBusShim.h"
 
 #include <dbus/dbus.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* libdbus makes one watch for reading and one for writing; a connection never has more than one pair. */
 enum { MAX_WATCHES = 4 };
@@ -43,7 +48,7 @@ static void remove_watch(DBusWatch *watch, void *data) {
     }
 }
 
-nb_entry *nb_enter(const char *address, nb_error *error) {
+static nb_entry *enter(const char *address, nb_error *error) {
     DBusError bus_error = DBUS_ERROR_INIT;
     nb_entry *entry = calloc(1, sizeof *entry);
     if (entry == NULL) {
@@ -66,6 +71,105 @@ nb_entry *nb_enter(const char *address, nb_error *error) {
         copy_error(error, DBUS_ERROR_NO_MEMORY, "out of memory");
         return NULL;
     }
+    return entry;
+}
+
+/* An entry made by a thread of its own, for which the caller may stop waiting. */
+struct attempt {
+    pthread_mutex_t lock;
+    pthread_cond_t ends;
+    char *address;
+    nb_entry *entry;
+    nb_error error;
+    bool has_ended, is_abandoned;
+};
+
+/* Abandoned attempts wait in connect(2) for as long as the bus does not read. More are not made meanwhile. */
+enum { MAX_ABANDONED = 4 };
+static _Atomic int abandoned;
+
+static void free_attempt(struct attempt *attempt) {
+    pthread_cond_destroy(&attempt->ends);
+    pthread_mutex_destroy(&attempt->lock);
+    free(attempt->address);
+    free(attempt);
+}
+
+static void *try_to_enter(void *data) {
+    struct attempt *attempt = data;
+    nb_error error = {0};
+    nb_entry *entry = enter(attempt->address, &error);
+    pthread_mutex_lock(&attempt->lock);
+    attempt->entry = entry;
+    attempt->error = error;
+    attempt->has_ended = true;
+    bool is_abandoned = attempt->is_abandoned;
+    pthread_cond_signal(&attempt->ends);
+    pthread_mutex_unlock(&attempt->lock);
+    if (is_abandoned) {
+        if (entry != NULL) nb_give_up(entry);
+        free_attempt(attempt);
+        atomic_fetch_sub(&abandoned, 1);
+    }
+    return NULL;
+}
+
+static struct attempt *begin_attempt(const char *address, pthread_t *thread) {
+    struct attempt *attempt = calloc(1, sizeof *attempt);
+    if (attempt == NULL) return NULL;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&attempt->ends, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&attempt->lock, NULL);
+    attempt->address = strdup(address);
+    sigset_t everything, before;
+    sigfillset(&everything);
+    /* The program's handlers run on its own threads. */
+    pthread_sigmask(SIG_SETMASK, &everything, &before);
+    bool has_begun = attempt->address != NULL && pthread_create(thread, NULL, try_to_enter, attempt) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (has_begun) return attempt;
+    free_attempt(attempt);
+    return NULL;
+}
+
+nb_entry *nb_enter(const char *address, int milliseconds, nb_error *error) {
+    /* Only these connect with connect(2) alone; others start a program or ask the network. */
+    if (strncmp(address, "unix:path=", 10) != 0 && strncmp(address, "unix:abstract=", 14) != 0)
+        return enter(address, error);
+    pthread_t thread;
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += milliseconds / 1000;
+    end.tv_nsec += milliseconds % 1000 * 1000000L;
+    if (end.tv_nsec >= 1000000000L) {
+        end.tv_sec++;
+        end.tv_nsec -= 1000000000L;
+    }
+    if (atomic_load(&abandoned) >= MAX_ABANDONED) {
+        copy_error(error, NB_TIMED_OUT, "too many connections are waiting to be accepted");
+        return NULL;
+    }
+    struct attempt *attempt = begin_attempt(address, &thread);
+    if (attempt == NULL) return enter(address, error);
+    pthread_mutex_lock(&attempt->lock);
+    while (!attempt->has_ended && pthread_cond_timedwait(&attempt->ends, &attempt->lock, &end) != ETIMEDOUT)
+        continue;
+    attempt->is_abandoned = !attempt->has_ended;
+    if (attempt->is_abandoned) atomic_fetch_add(&abandoned, 1);
+    bool is_abandoned = attempt->is_abandoned;
+    pthread_mutex_unlock(&attempt->lock);
+    if (is_abandoned) {
+        pthread_detach(thread);
+        copy_error(error, NB_TIMED_OUT, "the connection was not accepted");
+        return NULL;
+    }
+    pthread_join(thread, NULL);
+    nb_entry *entry = attempt->entry;
+    *error = attempt->error;
+    free_attempt(attempt);
     return entry;
 }
 

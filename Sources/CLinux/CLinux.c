@@ -36,7 +36,7 @@ int linux_pipe(int ends[2]) {
 }
 
 int linux_timerfd(void) {
-    return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
 int linux_timerfd_fire(int timer, int64_t nanoseconds) {

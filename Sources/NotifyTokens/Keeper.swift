@@ -13,6 +13,8 @@ final class Keeper: Sendable {
         var files: TokenFiles?
         /// When to look for idle names, and how.
         var sweep: Sweep?
+        /// Counts the threads. An earlier one that nothing could wake does no more work.
+        var thread = 0
         /// Wakes the thread; nil while there is none.
         var wakeDescriptor: WakeDescriptor?
     }
@@ -72,16 +74,16 @@ final class Keeper: Sendable {
     private func begin(_ change: (inout State) -> Void) -> Bool {
         state.withLock { state in
             change(&state)
-            if state.isRunning {
-                Keeper.wake(state)
-                return true
-            }
+            if state.isRunning, Keeper.wake(state) { return true }
+            state.isRunning = false
             guard Keeper.hasWork(state) else { return false }
             // Without this nobody could wake the thread; the next change tries again.
             guard let wakeDescriptor = try? WakeDescriptor() else { return false }
             // Without a thread, full pipes fall behind and idle names stay registered; files are refused.
             do throws(NotifyBusError) {
-                try EngineThread { self.run() }.detach()
+                let number = state.thread + 1
+                try EngineThread { self.run(number) }.detach()
+                state.thread = number
                 state.isRunning = true
                 state.wakeDescriptor = wakeDescriptor
                 return true
@@ -95,18 +97,20 @@ final class Keeper: Sendable {
         !state.pipes.isEmpty || state.files != nil || state.sweep != nil
     }
 
-    private static func wake(_ state: State) {
-        state.wakeDescriptor?.signal()
+    /// - Returns: false if the program has closed what wakes the thread.
+    @discardableResult
+    private static func wake(_ state: State) -> Bool {
+        state.wakeDescriptor?.signal() ?? false
     }
 
-    private func run() {
-        while let plan = nextPlan() {
+    private func run(_ number: Int) {
+        while let plan = nextPlan(of: number) {
             var requests = plan.requests
             poll(&requests, nfds_t(requests.count), plan.deadline?.millisecondsFromNow ?? -1)
             if requests[0].revents != 0 { plan.wakeDescriptor?.clear() }
             plan.files?.readChanges()
             let due = state.withLock { state in
-                guard let sweep = state.sweep, sweep.time <= .now else { return Sweep?.none }
+                guard state.thread == number, let sweep = state.sweep, sweep.time <= .now else { return Sweep?.none }
                 state.sweep = nil
                 return sweep
             }
@@ -124,8 +128,12 @@ final class Keeper: Sendable {
     /// Writes to pipes while there is room, and determines what to wait for.
     ///
     /// - Returns: nil if there is no more work, in which case the thread exits.
-    private func nextPlan() -> Plan? {
+    private func nextPlan(of number: Int) -> Plan? {
         state.withLock { state in
+            guard state.thread == number else { return nil }
+            // The program has closed them.
+            if state.wakeDescriptor?.isOurs == false { state.wakeDescriptor = try? WakeDescriptor() }
+            if state.files?.isOurs == false { state.files = nil }
             var requests = [pollfd(fd: state.wakeDescriptor?.descriptor ?? -1, events: Int16(POLLIN), revents: 0)]
             state.pipes.removeAll { pipe in
                 guard let descriptor = pipe.flush() else { return true }
@@ -168,6 +176,8 @@ private final class TokenFiles: Sendable {
     }
 
     var isEmpty: Bool { state.withLock { $0.monitors.isEmpty } }
+
+    var isOurs: Bool { state.withLock { $0.monitors.isOurs } }
 
     var deadline: MonotonicTime? { state.withLock { $0.monitors.deadline } }
 

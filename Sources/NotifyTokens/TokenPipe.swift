@@ -41,15 +41,18 @@ package final class TokenPipe: Sendable {
     }
 
     /// Whether the program still has its end.
-    var isReadable: Bool {
+    var isReadable: Bool { isOurs(readEnd) }
+
+    /// Whether a descriptor is one of the pipe: the program may have closed all that it has.
+    private func isOurs(_ end: Int32) -> Bool {
         var facts = stat()
-        return fstat(readEnd, &facts) == 0 && facts.st_ino == inode && facts.st_mode & S_IFMT == S_IFIFO
+        return fstat(end, &facts) == 0 && facts.st_ino == inode && facts.st_mode & S_IFMT == S_IFIFO
     }
 
     /// Writes a token, or keeps it until there is room.
     func write(_ token: Int32) {
         let mustWait = state.withLock { state in
-            guard state.writeEnd >= 0 else { return false }
+            guard state.writeEnd >= 0, isOurs(state.writeEnd) else { return false }
             if state.waiting.isEmpty, TokenPipe.write(token, to: state.writeEnd) { return false }
             guard state.waitingSet.insert(token).inserted else { return false }
             state.waiting.append(token)
@@ -63,7 +66,7 @@ package final class TokenPipe: Sendable {
     /// - Returns: the descriptor to wait for; nil if nothing is pending.
     func flush() -> Int32? {
         state.withLock { state in
-            guard state.writeEnd >= 0 else { return nil }
+            guard state.writeEnd >= 0, isOurs(state.writeEnd) else { return nil }
             let written = state.waiting.prefix { TokenPipe.write($0, to: state.writeEnd) }
             state.waitingSet.subtract(written)
             state.waiting.removeFirst(written.count)
@@ -84,7 +87,7 @@ package final class TokenPipe: Sendable {
             guard state.writeEnd >= 0 else { return }
             for mark in state.marks { linux_keep_in_child(mark) }
             if isReadable { Glibc.close(readEnd) }
-            Glibc.close(state.writeEnd)
+            if isOurs(state.writeEnd) { Glibc.close(state.writeEnd) }
             state = State(writeEnd: -1)
         }
     }

@@ -20,6 +20,8 @@ package final class BusConnection {
     /// libdbus' half of an entry, until the bus has accepted the connection.
     private var entry: OpaquePointer?
     private var socket: Int32 = -1
+    /// The socket of either, which the program may have closed.
+    private var own: OwnDescriptor
     /// Has the socket closed in the child of fork(2), which would share it: its messages would get in between, and the
     /// bus would wait for both to close it. Forks wait while it is opened and not yet marked.
     private var mark: OpaquePointer?
@@ -38,14 +40,28 @@ package final class BusConnection {
 
     /// Connects and calls Hello; the reply has `helloSerial`.
     ///
-    /// - Parameter takesDescriptors: whether messages may carry descriptors. If not, the kernel drops them.
-    package init(address: String, title: String, takesDescriptors: Bool = false) throws(NotifyBusError) {
+    /// - Parameters:
+    ///   - takesDescriptors: whether messages may carry descriptors. If not, the kernel drops them.
+    ///   - limit: how long the bus may take to accept the connection, in milliseconds.
+    package init(
+        address: String,
+        title: String,
+        takesDescriptors: Bool = false,
+        within limit: Int32 = 10_000
+    ) throws(NotifyBusError) {
         reader = MessageReader(takesDescriptors: takesDescriptors)
         linux_delay_forks()
         defer { linux_allow_forks() }
         var error = nb_error()
-        guard let entry = nb_enter(address, &error) else {
+        guard let entry = nb_enter(address, limit, &error) else {
             let (reason, name) = (BusConnection.text(&error.message), BusConnection.text(&error.name))
+            if name == NB_TIMED_OUT {
+                throw NotifyBusError(
+                    .timedOut,
+                    "The bus did not accept the connection in time; it may be stopped or overloaded.",
+                    busErrorName: name
+                )
+            }
             // These concern this program's own resources; there may be a bus all the same.
             let isOurs = ["org.freedesktop.DBus.Error.LimitsExceeded", "org.freedesktop.DBus.Error.NoMemory"]
                 .contains(name)
@@ -56,6 +72,7 @@ package final class BusConnection {
             )
         }
         self.entry = entry
+        own = OwnDescriptor(nb_entry_fd(entry))
         mark = linux_close_in_child(nb_entry_fd(entry), true)
         // Waits, like whatever is sent after it, until the bus has accepted the connection.
         send(.busCall("Hello"))
@@ -66,7 +83,7 @@ package final class BusConnection {
         defer { linux_allow_forks() }
         linux_keep_in_child(mark)
         if let entry { nb_give_up(entry) }
-        guard socket >= 0 else { return }
+        guard socket >= 0, own.isOurs else { return }
         if isLeft {
             close(socket)
             return
@@ -79,6 +96,9 @@ package final class BusConnection {
     /// The socket. It changes once the bus has accepted the connection, and then stays open until the connection is
     /// released.
     package var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? socket }
+
+    /// Whether the socket is still ours. If not, the connection has ended.
+    package var isOurs: Bool { own.isOurs }
 
     /// The events for which to poll(2) the socket.
     package var events: Int16 {
@@ -94,6 +114,10 @@ package final class BusConnection {
         let events = reported
         reported = 0
         if isLeft { return }
+        guard own.isOurs else {
+            hasEnded = true
+            return
+        }
         if let entry { return enter(entry, events) }
         if events & Int16(POLLOUT) != 0 { output.flush(to: socket) }
         // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
@@ -108,6 +132,7 @@ package final class BusConnection {
             linux_delay_forks()
             socket = nb_take_socket(entry, &guid)
             if socket >= 0 {
+                own = OwnDescriptor(socket)
                 linux_keep_in_child(mark)
                 mark = linux_close_in_child(socket, true)
             }
@@ -199,7 +224,7 @@ package final class BusConnection {
         // Zero is not a valid serial.
         nextSerial = nextSerial == .max ? 1 : nextSerial + 1
         sentCount &+= UInt64(bytes.count)
-        let open = entry == nil && !gathers ? socket : nil
+        let open = entry == nil && !gathers && own.isOurs ? socket : nil
         return bytes.withUnsafeBytes { output.write($0, descriptors, to: open) }
     }
 
@@ -215,7 +240,7 @@ package final class BusConnection {
 
     /// Whether messages are held back to be written together: the bus then receives them without others in between.
     package var gathers = false {
-        didSet { if !gathers, entry == nil { output.flush(to: socket) } }
+        didSet { if !gathers, entry == nil, own.isOurs { output.flush(to: socket) } }
     }
 
     /// How many bytes are queued.

@@ -88,6 +88,22 @@ import Testing
         #expect(center.statistics.posted == 0)
     }
 
+    @Test func `a bus whose queue is full keeps nobody longer than 10 seconds, or than the caller's own limit`() throws
+    {
+        let bus = try HangingBus(isFull: true)
+        for limit in [Duration.seconds(1), nil] {
+            let center = NotifyCenter(bus: .address(bus.address))
+            let began = ContinuousClock.now
+            let error = #expect(throws: NotifyBusError.self) {
+                if let limit { try center.synchronize(timeout: limit) } else { try center.post("com.example.full") }
+            }
+            #expect(error?.code == .timedOut)
+            // The rest is for a busy machine.
+            #expect(ContinuousClock.now - began < (limit ?? .seconds(10)) + .seconds(20))
+            center.close()
+        }
+    }
+
     @Test(arguments: busKinds)
     func `when a hanging bus replaces another, only posts wait`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

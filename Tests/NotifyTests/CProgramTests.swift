@@ -86,6 +86,30 @@ struct CProgramTests {
         #expect(result.lines == ["1000000 1000000 -1"])
     }
 
+    /// Several times each, because what the threads do at that moment differs.
+    @Test(
+        .disabled(if: CLibrary.isSanitized, "LeakSanitizer needs descriptors at the program's end"),
+        arguments: busKinds,
+        ["nothing", "files", "sockets"]
+    )
+    func `a program that closes all descriptors posts and hears on, rests, and keeps what has their numbers`(
+        kind: BusKind,
+        reuse: String
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let center = NotifyCenter(bus: .address(bus.address))
+        let heard = Recorder<String>()
+        let observation = try center.addObserver(for: "com.example.second") { heard.append($0.string) }
+        let folder = try TemporaryFolder()
+        for round in 1...5 {
+            let program = try library.start("closes-all.c", [reuse, "\(folder.path)/\(round)"], on: bus)
+            let result = try program.wait()
+            #expect(result.lines == ["posted 0", "heard", "rests", "kept, 0 touched"] && result.status == 0)
+            #expect(heard.wait(forCount: round))
+        }
+        withExtendedLifetime(observation) {}
+    }
+
     @Test func `a signal handler that interrupts the first call may ask, and there are no tokens`() throws {
         let program = try library.compile("ask-in-signal-handler.c", ["-rdynamic"])
         let result = try run(program, environment: library.environment(bus))

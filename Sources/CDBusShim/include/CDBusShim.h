@@ -2,7 +2,7 @@
 /*
  * The part of libdbus that NotifyBus uses, as a few calls that Swift can import: no variadic functions, no macros with
  * casts, no callbacks. libdbus finds the bus, authenticates, and validates messages; once the bus has authenticated us,
- * the socket is ours. Nothing here blocks, with one exception: nb_enter() calls connect(2).
+ * the socket is ours. Nothing here blocks, with one exception: nb_enter() waits for connect(2).
  *
  * The caller must use an entry from one thread at a time.
  */
@@ -34,11 +34,14 @@ typedef enum nb_entry_state {
 /*
  * nb_enter() - connect to the bus at a D-Bus address, and begin to authenticate
  * @address: as in the D-Bus specification, "Server Addresses"; may be a list, separated by ';'
- * @error: set if NULL is returned
+ * @milliseconds: how long a Unix socket may take: connect(2) waits while so many others wait to be accepted that there is
+ *   no more room, and libdbus gives it no limit
+ * @error: set if NULL is returned; its name is NB_TIMED_OUT if the time has passed
  *
  * Sending Hello, with which every connection begins, is left to the caller.
  */
-nb_entry *_Nullable nb_enter(const char *address, nb_error *error);
+nb_entry *_Nullable nb_enter(const char *address, int milliseconds, nb_error *error);
+#define NB_TIMED_OUT "org.freedesktop.DBus.Error.Timeout"
 
 /* nb_give_up() - close the connection and free the entry */
 void nb_give_up(nb_entry *entry);

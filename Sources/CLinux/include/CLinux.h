@@ -24,7 +24,7 @@ int linux_eventfd(void);
 /* linux_pipe() - pipe2(2): both ends closed on exec; the write end, the second, does not block */
 int linux_pipe(int ends[_Nonnull 2]);
 
-/* linux_timerfd() - timerfd_create(2): monotonic, blocking, closed on exec */
+/* linux_timerfd() - timerfd_create(2): monotonic, non-blocking, closed on exec */
 int linux_timerfd(void);
 
 /* linux_timerfd_fire() - timerfd_settime(2): expire once, after a number of nanoseconds */

@@ -104,10 +104,28 @@ final class Engine: Sendable {
             case .stopped: throw .closed
             case .idle: break
             }
-            let threads = try EngineThreads()
-            // The threads keep the engine alive until they exit.
-            try threads.start { number in self.lead(as: number, of: threads) }
-            life = .running(threads)
+            life = .running(try startThreads())
+        }
+    }
+
+    private func startThreads() throws(NotifyBusError) -> EngineThreads {
+        let threads = try EngineThreads()
+        // The threads keep the engine alive until they exit.
+        try threads.start(
+            lead: { number in self.lead(as: number, of: threads) },
+            isUnreachable: { self.replace(threads) }
+        )
+        return threads
+    }
+
+    /// Starts other threads in place of those that nothing can wake any more, because the program has closed their
+    /// descriptors. A thread of theirs that sleeps in poll(2) does so for good.
+    func replace(_ threads: EngineThreads) {
+        life.withLock { life in
+            guard case .running(let current) = life, current === threads, threads.takeLead() else { return }
+            threads.stop(waits: false)
+            // Without threads, the next registration starts them.
+            if let others = try? startThreads() { life = .running(others) } else { life = .idle }
         }
     }
 
@@ -125,7 +143,8 @@ final class Engine: Sendable {
 
     /// Makes the reading thread check for work.
     func wake() {
-        threads?.wakeDescriptor.signal()
+        guard let threads, !threads.wakeDescriptor.signal() else { return }
+        replace(threads)
     }
 
     /// Must be called before waiting for something that the reading thread brings.

@@ -10,12 +10,14 @@ import Synchronization
 /// the lead. The thread in the callback follows once it has run the callbacks that were left to it.
 final class EngineThreads: Sendable {
     /// What a thread is doing. Only the thread itself changes it, except that the follower may turn `callback` into
-    /// `replaced`, by which it takes the lead.
+    /// `replaced`, by which it takes the lead, and so may who starts other threads with `callback` and `sleeping`.
     private enum Phase {
         static let following: UInt8 = 0
         static let leading: UInt8 = 1
         static let callback: UInt8 = 2
         static let replaced: UInt8 = 3
+        /// Leading, but touching nothing.
+        static let sleeping: UInt8 = 4
     }
 
     private final class Member: Sendable {
@@ -43,10 +45,15 @@ final class EngineThreads: Sendable {
     /// Starts both threads. The first one leads.
     ///
     /// - Parameter lead: reads until the thread with this number no longer leads and has no callbacks left to run.
-    func start(lead: @escaping @Sendable (Int) -> Void) throws(NotifyBusError) {
+    /// - Parameter isUnreachable: called by a thread that nothing can wake any more, and that ends.
+    func start(
+        lead: @escaping @Sendable (Int) -> Void,
+        isUnreachable: @escaping @Sendable () -> Void
+    ) throws(NotifyBusError) {
         let run: @Sendable (Int) -> Void = { [self] number in
             if number == 0 { lead(number) }
             while follow(number) { lead(number) }
+            if !isStopping { isUnreachable() }
         }
         // The lock makes a thread that looks itself up wait until the list is complete.
         try threads.withLock { threads throws(NotifyBusError) in
@@ -70,6 +77,42 @@ final class EngineThreads: Sendable {
             },
             waits: waits
         )
+    }
+
+    // MARK: - A program that has closed what wakes the threads
+
+    /// Whether the program has closed none of the descriptors that wake the threads.
+    var haveDescriptors: Bool { wakeDescriptor.isOurs && alarm.isOurs }
+
+    /// Lets the leader sleep: from now on others may be started in its place, until `endSleep`.
+    func beginSleep(_ number: Int) {
+        member(number).phase.store(Phase.sleeping, ordering: .sequentiallyConsistent)
+    }
+
+    /// - Returns: whether the thread still leads. If not, it must not touch anything that belongs to the leader.
+    func endSleep(_ number: Int) -> Bool {
+        member(number).phase.compareExchange(
+            expected: Phase.sleeping,
+            desired: Phase.leading,
+            ordering: .acquiringAndReleasing
+        ).exchanged
+    }
+
+    /// Takes the lead from these threads for good: nothing can wake them any more.
+    ///
+    /// - Returns: false if the leader is at work. It looks at the descriptors before it sleeps.
+    func takeLead() -> Bool {
+        for member in [members.0, members.1] {
+            for phase in [Phase.sleeping, Phase.callback] {
+                let isTaken = member.phase.compareExchange(
+                    expected: phase,
+                    desired: Phase.replaced,
+                    ordering: .sequentiallyConsistent
+                ).exchanged
+                if isTaken { return true }
+            }
+        }
+        return false
     }
 
     private func stop(_ threads: [EngineThread], waits: Bool = true) {
@@ -128,13 +171,13 @@ final class EngineThreads: Sendable {
 
     /// Sleeps until it is this thread's turn to lead, helping the leader in the meantime.
     ///
-    /// - Returns: false if the threads are to exit.
+    /// - Returns: false if the threads are to exit, or can't be woken any more.
     private func follow(_ number: Int) -> Bool {
         let other = member(1 - number)
         member(number).phase.store(Phase.following, ordering: .sequentiallyConsistent)
         // The leader may have started a callback, and set the alarm, before this thread was ready to be woken.
         while !isStopping {
-            alarm.sleep()
+            guard alarm.sleep() else { return false }
             guard other.phase.load(ordering: .sequentiallyConsistent) == Phase.callback else { continue }
             let elapsed = MonotonicTime.now.nanoseconds - batchStart.load(ordering: .relaxed)
             guard elapsed >= FollowerAlarm.timeLimit || mustTakeLead.load(ordering: .sequentiallyConsistent) else {
@@ -196,10 +239,16 @@ struct FollowerAlarm: ~Copyable {
         return true
     }
 
+    /// Whether the program has not closed it.
+    var isOurs: Bool { timer.isOurs }
+
     /// Sleeps until the alarm rings.
-    func sleep() {
-        timer.sleep()
+    ///
+    /// - Returns: false if it can't any more.
+    func sleep() -> Bool {
+        let isOurs = timer.sleep()
         isSet.store(false, ordering: .sequentiallyConsistent)
+        return isOurs
     }
 }
 
@@ -213,7 +262,7 @@ extension Engine {
         var lastBatch: Int64 = 0
         var pause = StreamPause()
         while leads, !threads.isStopping {
-            let events = waitForEvents(threads.wakeDescriptor, mayWait: mayWait)
+            guard let events = waitForEvents(as: number, of: threads, mayWait: mayWait) else { return }
             mayWait = true
             let batch = threads.beginBatch()
             observing.batchStart = MonotonicTime(nanoseconds: batch)
@@ -254,15 +303,23 @@ extension Engine {
     /// Sleeps until a socket is ready, a deadline has passed, or another thread wakes the leader.
     ///
     /// A posting thread may close its socket meanwhile: poll(2) keeps the one that it was called with.
-    private func waitForEvents(_ wakeDescriptor: WakeDescriptor, mayWait: Bool) -> Events {
+    ///
+    /// - Returns: nil if the thread does not lead any more.
+    private func waitForEvents(as number: Int, of threads: EngineThreads, mayWait: Bool) -> Events? {
         let reading = observing.serviceRequest
         let posting = outbox.pollRequest
         let deadline = MonotonicTime.earlier(reading.deadline, posting.deadline)
         var requests = (
-            pollfd(fd: wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: threads.wakeDescriptor.descriptor, events: Int16(POLLIN), revents: 0),
             reading.pollfd,
             posting.pollfd
         )
+        threads.beginSleep(number)
+        // In this order, so that either this sees that they are gone, or who wakes this sees it asleep.
+        guard threads.haveDescriptors else {
+            replace(threads)
+            return nil
+        }
         withUnsafeMutableBytes(of: &requests) { bytes in
             _ = poll(
                 bytes.assumingMemoryBound(to: pollfd.self).baseAddress,
@@ -270,6 +327,7 @@ extension Engine {
                 mayWait ? deadline?.millisecondsFromNow ?? -1 : 0
             )
         }
+        guard threads.endSleep(number) else { return nil }
         return Events(
             isAwake: requests.0.revents != 0,
             observing: requests.1.revents,

@@ -64,6 +64,9 @@ package struct FileMonitors {
     /// Readable when something has happened.
     package var descriptor: Int32 { inotify.descriptor }
 
+    /// Whether the program has not closed the descriptor.
+    package var isOurs: Bool { inotify.isOurs }
+
     package var isEmpty: Bool { entries.isEmpty }
 
     /// When to call `takeChanges` although nothing is readable.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyWire
 
 /// An inotify instance: which files and directories it watches, and what has happened to them. See inotify(7).
 ///
@@ -29,15 +30,20 @@ package final class Inotify: Sendable {
     private static let batchSize = 16_384
 
     /// Readable when something has happened.
-    package let descriptor: Int32
+    package var descriptor: Int32 { own.number }
+    private let own: OwnDescriptor
 
     /// - Throws: `failed` if no inotify instance is available.
     package init() throws(NotifyBusError) {
-        descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+        let descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
         if descriptor < 0 { throw .outOfDescriptors("an inotify instance", errno) }
+        own = OwnDescriptor(descriptor)
     }
 
-    deinit { close(descriptor) }
+    deinit { own.close() }
+
+    /// Whether the program has not closed it.
+    package var isOurs: Bool { own.isOurs }
 
     /// Watches a file or directory for events of these kinds. There is one watch for each, whatever its path.
     ///

@@ -62,7 +62,11 @@ extension Outbox {
 
     private func connectFirst(until limit: MonotonicTime, isCallersLimit: Bool) throws(NotifyBusError) {
         do throws(NotifyBusError) {
-            let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
+            let connection = try BusConnection(
+                address: bus.resolveAddress(),
+                title: bus.title,
+                within: limit.millisecondsFromNow
+            )
             let pace = try attend(connection, until: limit)
             let openings = try state.withLock { state throws(NotifyBusError) in
                 state.openingDescriptor = -1

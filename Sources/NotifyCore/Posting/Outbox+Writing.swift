@@ -33,6 +33,7 @@ extension Outbox {
     /// Writes what is queued, as far as the socket accepts it and the bus is not too far behind.
     func drain(_ state: inout State) {
         guard state.link == .open, let connection = state.connection else { return }
+        guard connection.isOurs else { return lose(&state) }
         while true {
             if state.rest.isEmpty {
                 state.queue.noteWritten()

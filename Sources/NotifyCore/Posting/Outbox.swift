@@ -132,6 +132,11 @@ final class Outbox: Sendable {
                 return true
             }
         }
+        // A program may close all descriptors that it has. What has the number now is not ours to write into.
+        guard state.connection?.isOurs == true else {
+            lose(&state)
+            return nil
+        }
         let serial = state.nextSerial()
         switch state.templates.write(name, serial: serial, to: state.descriptor) {
         case .whole:
