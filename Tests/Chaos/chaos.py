@@ -1,0 +1,382 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Starts real programs on a real bus, and does to them what may happen to programs, by a seed; see judge.py.
+
+Usage: chaos.py --build FOLDER [--daemon dbus-daemon|dbus-broker] [--seed N] [--seconds N] [--only ACTS] [--without ACTS]
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import judge
+import plan
+
+HERE = pathlib.Path(__file__).resolve().parent
+# How long anything that must come may take, in seconds.
+PATIENCE = 60
+# What people wait for a command.
+COMMAND = {"freeze": ["suspend", "--freeze"]}
+
+
+def now():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+class Failure(Exception):
+    """The run itself went wrong, which is neither right nor wrong of what is judged."""
+
+
+class Room:
+    """A folder for one run, with the bus in it, and the driver's own record."""
+
+    def __init__(self, build, daemon):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="notifybus-chaos-"))
+        self.build, self.daemon = build, daemon
+        self.launcher = next(
+            path for path in (build / "bus-launcher", build.parent / "debug/bus-launcher") if path.exists()
+        )
+        self.socket = self.path / "bus"
+        self.address = f"unix:path={self.socket}"
+        self.lock = threading.Lock()
+        self.journal = open(self.path / "driver.log", "a", buffering=1)
+        self.environment = {
+            name: value for name, value in os.environ.items()
+            if name in ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
+        }
+        self.environment |= {
+            "DBUS_SESSION_BUS_ADDRESS": self.address, "NOTIFYBUS_ADDRESS": self.address,
+            "XDG_CONFIG_HOME": str(self.path / "config"), "XDG_CONFIG_DIRS": str(self.path / "config"),
+            "XDG_RUNTIME_DIR": str(self.path), "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={self.path}/none",
+            "SWIFT_BACKTRACE": "enable=no", "LD_LIBRARY_PATH": str(self.path),
+        }
+        for name in ("libnotifybus.so", "libnotifybus.so.0"):
+            (self.path / name).symlink_to(build / "libnotifybus.so")
+        for name in ("notify-agent", "notify-lifecycle"):
+            (self.path / name).symlink_to(build / "notify-commands")
+        subprocess.run(
+            ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-I", HERE.parent.parent / "Sources/CDarwinNotify/include",
+             HERE / "witness.c", "-o", self.path / "witness", self.path / "libnotifybus.so"], check=True
+        )
+        (self.path / "bus.conf").write_text(f"""<busconfig>
+<type>session</type>
+<listen>{self.address}</listen>
+<policy context="default">
+<allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/>
+</policy>
+</busconfig>
+""")
+
+    def note(self, **what):
+        with self.lock:
+            self.journal.write(json.dumps(what) + "\n")
+
+    def log(self, name):
+        return open(self.path / name, "ab")
+
+
+class Bus:
+    """The daemon, below a launcher that ends with its standard input."""
+
+    def __init__(self, room):
+        self.room, self.launcher = room, None
+        self.start()
+
+    def start(self):
+        room = self.room
+        room.socket.unlink(missing_ok=True)
+        arguments = [room.socket, room.path / "bus.conf"]
+        if room.daemon == "dbus-daemon":
+            arguments = ["--exec", room.daemon, f"--config-file={room.path}/bus.conf", "--nofork", "--nopidfile", "--nosyslog"]
+        with room.log("bus.txt") as log:
+            self.launcher = subprocess.Popen(
+                [room.launcher, *arguments], stdin=subprocess.PIPE, stdout=log, stderr=log,
+                env=room.environment, start_new_session=True,
+            )
+        until("the bus answers", self.answers)
+        self.router = until("the bus is found", lambda: descendant(self.launcher.pid, room.daemon))
+
+    def answers(self):
+        import socket
+        with socket.socket(socket.AF_UNIX) as client:
+            try:
+                client.settimeout(5)
+                client.connect(str(self.room.socket))
+                client.sendall(b"\0AUTH EXTERNAL %s\r\n" % str(os.geteuid()).encode().hex().encode())
+                return client.recv(100).startswith(b"OK")
+            except OSError:
+                return False
+
+    def kill(self):
+        os.kill(self.router, signal.SIGKILL)
+        self.launcher.stdin.close()
+        self.launcher.wait()
+
+
+def until(what, condition):
+    deadline = time.monotonic() + PATIENCE
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise Failure(f"{what}: not within {PATIENCE} s")
+        time.sleep(0.01)
+    return value
+
+
+def descendant(parent, name):
+    for child in pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        try:
+            if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == name[:15]:
+                return int(child)
+            if found := descendant(child, name):
+                return found
+        except OSError:
+            pass
+    return None
+
+
+def state_of(process):
+    """The letter in /proc, as T for a stopped one."""
+    return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+class Program:
+    """An observer or a poster, which is told what to do on its standard input."""
+
+    def __init__(self, room, who):
+        self.room, self.who = room, who
+        with room.log(f"{who}.txt") as log:
+            self.process = subprocess.Popen(
+                [room.path / "witness", room.path / f"{who}.log", room.socket], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log, env=room.environment, start_new_session=True,
+            )
+        self.pid, self.count = self.process.pid, 0
+        os.set_blocking(self.process.stdin.fileno(), True)
+
+    def say(self, *lines):
+        try:
+            self.process.stdin.write("".join(line + "\n" for line in lines).encode())
+            self.process.stdin.flush()
+        except OSError:
+            raise Failure(f"{self.who} ended with {self.process.poll()}")
+
+    def sync(self):
+        """Returns when it has done everything before."""
+        self.count += 1
+        self.say(f"sync {self.count}")
+        expected, text = f"{self.count}\n".encode(), b""
+        deadline = time.monotonic() + PATIENCE
+        while not text.endswith(expected):
+            if not select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
+                raise Failure(f"{self.who} does not answer")
+            more = os.read(self.process.stdout.fileno(), 1000)
+            if not more:
+                raise Failure(f"{self.who} ended with {self.process.wait()}")
+            text += more
+
+
+class Agent:
+    """The agent, which comes and goes."""
+
+    def __init__(self, room):
+        self.room, self.process = room, None
+        self.start()
+
+    def start(self, *options):
+        with self.room.log("agent.txt") as log:
+            new = subprocess.Popen(
+                [self.room.path / "notify-agent", *options, "--ready-fd", "1"] if False else
+                [self.room.path / "notify-agent", *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.room.environment, start_new_session=True,
+            )
+        old, self.process = self.process, new
+        until("the agent has its name", lambda: self.status() or new.poll() is not None)
+        if old:
+            old.wait()
+
+    def status(self):
+        result = subprocess.run(
+            [self.room.path / "notify-lifecycle", "status"], env=self.room.environment, capture_output=True, text=True
+        )
+        return f"process {self.process.pid}" in result.stdout or str(self.process.pid) in result.stdout
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+
+class Run:
+    def __init__(self, options):
+        self.options = options
+        self.room = Room(options.build, options.daemon)
+        self.failures = []
+
+    # What can happen to an observer
+
+    def command(self, who, act):
+        program = self.programs[who]
+        arguments = COMMAND.get(act, [act])
+        before = now()
+        result = subprocess.run(
+            [self.room.path / "notify-lifecycle", *arguments, f"pid:{program.pid}"],
+            env=self.room.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
+        )
+        self.room.note(
+            act=act, who=who, before=before, after=now(), status=result.returncode, said=result.stderr.strip()
+        )
+
+    def act(self, who, item):
+        act, program = item["act"], self.programs[who]
+        if act == "stop":
+            before = now()
+            os.kill(program.pid, signal.SIGSTOP)
+            time.sleep(item["for"])
+            middle = now()
+            os.kill(program.pid, signal.SIGCONT)
+            self.room.note(act="stop", who=who, before=before, continued=middle, after=now(), status=0)
+        elif act == "add":
+            program.say("cancel c.h.9", "add c.h.9")
+        elif act in ("fork", "cut"):
+            if act == "cut":
+                self.room.note(act="cut", who=who, before=now(), after=now(), status=0)
+            program.say(act)
+        elif act != "nothing":
+            self.command(who, act)
+
+    def world(self, item):
+        before = now()
+        if item["act"] == "kill-agent":
+            self.agent.kill()
+            time.sleep(item["for"])
+            self.agent.start()
+        elif item["act"] == "replace-agent":
+            self.agent.start("--replace")
+        elif item["act"] == "stop-agent":
+            self.agent.process.send_signal(signal.SIGSTOP)
+            time.sleep(3)
+            self.agent.process.send_signal(signal.SIGCONT)
+        elif item["act"] == "restart-bus":
+            self.bus.kill()
+            time.sleep(item["for"])
+            self.bus.start()
+            if self.agent.process.wait(PATIENCE) is not None:
+                self.agent.process = None
+                self.agent.start()
+        self.room.note(act=item["act"], who="world", before=before, after=now(), status=0, gap=item["for"])
+
+    # The run
+
+    def follow(self, begin, items, do):
+        """Does each of them at its time, or as soon as the one before is done."""
+        def work():
+            try:
+                for item in items:
+                    time.sleep(max(0, begin + item["at"] - time.monotonic()))
+                    do(item)
+            except Exception as failure:  # pylint: disable=broad-exception-caught
+                self.failures.append(failure)
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        return thread
+
+    def round(self, number):
+        todo = plan.make(self.options.seed, number, self.only)
+        self.room.note(act="round", who="world", before=now(), after=now(), status=0, number=number)
+        begin = time.monotonic()
+        threads = [self.follow(begin, items, lambda item, who=who: self.act(who, item)) for who, items in todo["acts"].items()]
+        threads.append(self.follow(begin, todo["world"], self.world))
+        threads += [
+            self.follow(begin, items, lambda item, who=who: self.programs[who].say(*(f"post {name}" for name in item["names"])))
+            for who, items in todo["posts"].items()
+        ]
+        for thread in threads:
+            thread.join()
+        if self.failures:
+            raise self.failures[0]
+        self.settle()
+
+    def settle(self):
+        """Everything continues, is in the foreground, and has heard what it will hear."""
+        for who in plan.touched():
+            self.command(who, "foreground")
+            self.command(who, "release")
+        for who in plan.touched():
+            state = state_of(self.programs[who].pid)
+            if state in "Tt":
+                self.room.note(act="stays-stopped", who=who, before=now(), after=now(), status=1)
+                os.kill(self.programs[who].pid, signal.SIGCONT)
+        for who in plan.POSTERS:
+            self.programs[who].sync()
+        # Whoever is slow now is judged to have lost something: this is long for what takes milliseconds.
+        time.sleep(2)
+        for program in self.programs.values():
+            program.sync()
+        memory = int(pathlib.Path(f"/proc/{self.bus.router}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+        self.room.note(act="settled", who="world", before=now(), after=now(), status=0, memory=memory)
+
+    def run(self):
+        options = self.options
+        self.only = set(options.only.split(",") if options.only else [*plan.ACTS, *plan.WORLD]) - set(options.without.split(","))
+        self.programs = {}
+        self.bus = Bus(self.room)
+        self.agent = Agent(self.room)
+        try:
+            for who, facts in plan.OBSERVERS.items():
+                self.programs[who] = Program(self.room, who)
+                self.programs[who].say(f"addmany 0 {facts['unique']}", *(f"add c.h.{name}" for name in range(facts["hot"])))
+            for who in plan.POSTERS:
+                self.programs[who] = Program(self.room, who)
+                self.programs[who].say("post c.first")
+            for program in self.programs.values():
+                program.sync()
+            begin, number = time.monotonic(), 0
+            verdict = judge.Judge(self.room.path, plan.OBSERVERS, plan.POSTERS)
+            while time.monotonic() - begin < options.seconds:
+                self.round(number)
+                number += 1
+                if not verdict.judge(sys.stdout, f"{options.daemon}, SEED={options.seed}, round {number}"):
+                    return False
+            verdict.summary(sys.stdout)
+            return True
+        finally:
+            for program in self.programs.values():
+                program.process.kill()
+                program.process.wait()
+            if self.agent.process:
+                self.agent.kill()
+            self.bus.kill()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=lambda text: pathlib.Path(text).resolve(), required=True)
+    parser.add_argument("--daemon", default="dbus-daemon", choices=["dbus-daemon", "dbus-broker"])
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--only", default="", help="these acts alone, separated by commas")
+    parser.add_argument("--without", default="", help="all acts but these")
+    parser.add_argument("--keep", action="store_true", help="keep the records also if nothing is wrong")
+    options = parser.parse_args()
+    run = Run(options)
+    right = False
+    try:
+        right = run.run()
+    finally:
+        if right and not options.keep:
+            shutil.rmtree(run.room.path)
+        else:
+            print(f"The records are in {run.room.path}")
+    sys.exit(0 if right else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,415 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what programs posted and heard with what the documents promise. It imports nothing of NotifyBus.
+
+Every record has a time before and one after, so that each fact is known within an interval, and what can't be decided is
+counted as such. For each observer and name, posts become entries: how often each must and may be heard, and from when on.
+The promises hold if what was heard can be explained by the entries; see `excess` and `lack`.
+"""
+
+import bisect
+import collections
+import json
+import math
+
+SECOND = 10**9
+# How long after a moment of trouble a program may still be registering again.
+GRACE = 3 * SECOND
+# A program that is stopped may hear again what it has heard just before.
+JUST_BEFORE = SECOND
+
+FOREGROUND, BACKGROUND, SUSPENDED, UNKNOWN = "foreground", "background", "suspended", "unknown"
+STATES = {
+    "foreground": FOREGROUND, "resume": FOREGROUND, "release": FOREGROUND, "background": BACKGROUND,
+    "suspend": SUSPENDED, "freeze": SUSPENDED,
+}
+
+# The table "What can still happen" of lifecycle.md.
+ROWS = {
+    "into-background": "going into the background: delivered or dropped",
+    "from-background": "coming back from the background: dropped or delivered",
+    "being-suspended": "being suspended: heard twice",
+    "being-resumed": "being resumed: heard twice",
+    "stopped": "stopped, not yet noticed: heard again",
+    "agent-died": "suspended, parked or being resumed, and the agent dies: each name once, or a post twice",
+    "stopped-resumed": "stopped, or its connection lost, while it is being resumed: each name once, or a post twice",
+    "lost-changing": "the connection is lost while the state changes: dropped, or heard on resume",
+    "lost-connection": "the connection is lost: a post is lost, or each name heard once",
+    "bus-away": "the bus restarts: what is posted meanwhile is lost",
+    "unregistered": "changed before the program has registered with a new agent",
+}
+
+Post = collections.namedtuple("Post", "poster number name begin end")
+Record = collections.namedtuple("Record", "what begin end status name")
+Segment = collections.namedtuple("Segment", "begin end state before after")
+Trouble = collections.namedtuple("Trouble", "begin end row losing spurious")
+# How often something must and may be heard from a time on, and by which row of the table it may.
+Entry = collections.namedtuple("Entry", "begin most row post")
+
+
+class Violation(Exception):
+    def __init__(self, rule, who, name, text, times):
+        super().__init__(text)
+        self.rule, self.who, self.name, self.times = rule, who, name, times
+
+
+class Reader:
+    """The lines of a file that have been added since the last time."""
+
+    def __init__(self, path):
+        self.path, self.offset = path, 0
+
+    def lines(self):
+        with open(self.path, "rb") as file:
+            file.seek(self.offset)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self.offset += len(whole)
+        return whole.decode(errors="replace").splitlines()
+
+
+class Judge:
+    def __init__(self, folder, observers, posters):
+        self.folder, self.observers, self.posters = folder, list(observers), list(posters)
+        self.readers = {who: Reader(folder / f"{who}.log") for who in [*observers, *posters]}
+        self.driver = Reader(folder / "driver.log")
+        # Registrations that live on from round to round: name to when it was live.
+        self.live = {who: {} for who in observers}
+        self.rows = collections.Counter()
+        self.counts = collections.Counter()
+        self.memory = 0
+
+    # A round
+
+    def judge(self, output, title):
+        """Judges what was recorded since the last time; says what is wrong, and returns whether nothing is."""
+        acts = [json.loads(line) for line in self.driver.lines()]
+        records = {}
+        for who, reader in self.readers.items():
+            records[who] = [self.parse(line) for line in reader.lines()]
+        heard = {who: [record for record in records[who] if record.what == "H"] for who in self.observers}
+        posts = self.posts(records, heard)
+        violations = []
+        for act in acts:
+            violations += self.judge_act(act, acts)
+        for who in self.observers:
+            violations += self.judge_observer(who, records[who], heard[who], posts, acts)
+        if violations:
+            violations.sort(key=lambda violation: violation.times[0])
+            self.show(output, title, violations, posts, heard, acts)
+        return not violations
+
+    @staticmethod
+    def parse(line):
+        what, begin, end, status, name = line.split(" ", 4)
+        return Record(what, int(begin), int(end), int(status), name)
+
+    def posts(self, records, heard):
+        """What was posted, with the times between which the bus has routed it: it had when anybody heard it, or a later
+        post of the same program."""
+        first = {}
+        for who in self.observers:
+            for record in heard[who]:
+                if record.name.startswith("c.u."):
+                    first[record.name] = min(first.get(record.name, math.inf), record.begin)
+        posts = []
+        for who in self.posters:
+            end, some = math.inf, []
+            for number, record in reversed(list(enumerate(records[who]))):
+                if record.what == "P":
+                    end = min(end, first.get(record.name, math.inf))
+                    if record.status == 0:
+                        some.append(Post(who, number, record.name, record.begin, max(end, record.end) if end < math.inf else end))
+                    else:
+                        self.counts["posts refused"] += 1
+            posts += some
+        self.counts["posts"] += len(posts)
+        return sorted(posts, key=lambda post: post.begin)
+
+    def judge_act(self, act, acts):
+        if act["act"] == "settled":
+            self.memory = max(self.memory, act["memory"])
+        elif act["act"] == "stays-stopped":
+            yield Violation("a program that stays stopped", act["who"], "-", "it was released, and is stopped", [act["before"]])
+        elif act["act"] in STATES:
+            self.counts[act["act"]] += 1
+            if act["status"] != 0 and not self.excuses(act, acts):
+                text = f"{act['act']} ended with {act['status']}: {act['said']}"
+                yield Violation("a command that failed", act["who"], "-", text, [act["before"], act["after"]])
+        else:
+            self.counts[act["act"]] += 1
+
+    @staticmethod
+    def excuses(act, acts):
+        """Whether the agent or the bus was away while the command ran."""
+        return any(
+            other["act"] in ("kill-agent", "stop-agent", "restart-bus")
+            and other["before"] < act["after"] and act["before"] < other["after"] + GRACE
+            for other in acts
+        ) or any(
+            other["act"] == "cut" and other["who"] == act["who"] and other["before"] < act["after"]
+            and act["before"] < other["after"] + GRACE
+            for other in acts
+        )
+
+    # One observer
+
+    @staticmethod
+    def segments(who, acts):
+        """In which state it was, and when."""
+        segments, state, time = [], FOREGROUND, -math.inf
+        for act in acts:
+            if act["who"] != who or act["act"] not in STATES:
+                continue
+            after = STATES[act["act"]] if act["status"] == 0 else UNKNOWN
+            segments.append(Segment(time, act["before"], state, state, state))
+            segments.append(Segment(act["before"], act["after"], None, state, after))
+            state, time = after, act["after"]
+        segments.append(Segment(time, math.inf, state, state, state))
+        return segments
+
+    @staticmethod
+    def troubles(who, acts):
+        troubles = []
+        for act in acts:
+            begin, end = act["before"], act["after"] + GRACE
+            if act["who"] == who:
+                if act["act"] == "stop":
+                    troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", False, True))
+                elif act["act"] == "cut":
+                    troubles.append(Trouble(begin, end, "lost-connection", True, True))
+            elif act["act"] == "kill-agent":
+                troubles.append(Trouble(begin, end, "agent-died", False, True))
+            elif act["act"] == "stop-agent":
+                troubles.append(Trouble(begin, end, "agent-died", False, True))
+            elif act["act"] == "restart-bus":
+                troubles.append(Trouble(begin, end, "bus-away", True, True))
+        # What comes while it is being resumed, which another one may have begun.
+        resumed = [
+            (act["before"], act["after"] + GRACE) for act in acts
+            if act["who"] == who and act["act"] in ("stop", *STATES) and act["act"] != "background"
+        ]
+        for act in acts:
+            if act["who"] == who and act["act"] in ("stop", "cut"):
+                if any(begin < act["before"] < end for begin, end in resumed):
+                    troubles.append(Trouble(act["before"], act["after"] + GRACE, "stopped-resumed", False, True))
+        return troubles
+
+    def judge_observer(self, who, records, heard, posts, acts):
+        segments, troubles = self.segments(who, acts), self.troubles(who, acts)
+        begins = [segment.begin for segment in segments]
+        by_name, of_name = collections.defaultdict(list), collections.defaultdict(list)
+        for post in posts:
+            by_name[post.name].append(post)
+        for record in heard:
+            of_name[record.name].append(record.begin)
+
+        registered = {name: [span] for name, span in self.live[who].items()}
+        for record in records:
+            if record.what == "R":
+                if record.status != 0:
+                    if not self.is_troubled(record, troubles):
+                        yield Violation("a call without an answer", who, record.name, f"register: {record.status}", [record.begin])
+                    continue
+                registered.setdefault(record.name, []).append((record.begin, record.end, math.inf, math.inf))
+            elif record.what == "C":
+                spans = registered.get(record.name)
+                if spans:
+                    spans[-1] = (*spans[-1][:2], record.begin, record.end)
+            elif record.what == "F" and record.status != 0:
+                yield Violation("a child that uses the bus", who, "-", f"status {record.status}", [record.begin])
+        for name, spans in registered.items():
+            try:
+                self.judge_name(who, name, spans, by_name[name], of_name[name], segments, begins, troubles)
+            except Violation as violation:
+                yield violation
+        for name in of_name:
+            if name not in registered:
+                yield Violation("never observed", who, name, "heard", of_name[name][:1])
+        yield from self.judge_order(who, posts, heard, segments, begins, troubles)
+        self.live[who] = {
+            name: (-math.inf, -math.inf, math.inf, math.inf) for name, spans in registered.items() if spans[-1][2] == math.inf
+        }
+
+    @staticmethod
+    def is_troubled(what, troubles):
+        return any(trouble.losing and trouble.begin < what.end and what.begin < trouble.end for trouble in troubles)
+
+    def judge_name(self, who, name, spans, posts, heard, segments, begins, troubles):
+        entries, needed, sure, resumed = [], [], [], {}
+        for post in posts:
+            self.counts["decisions"] += 1
+            span = next((span for span in spans if span[0] <= post.end and post.begin <= span[3]), None)
+            if span is None:
+                continue
+            first = max(0, bisect.bisect_right(begins, post.begin) - 1)
+            last = max(first, bisect.bisect_right(begins, post.end) - 1)
+            over = segments[first : last + 1]
+            must = span[1] <= post.begin and post.end <= span[2]
+            most, row = 0, None
+            suspends = False
+            for segment in over:
+                states = {segment.before, segment.after} - {None}
+                if states == {FOREGROUND}:
+                    most = max(most, 1)
+                elif states == {BACKGROUND}:
+                    must = False
+                elif states == {SUSPENDED}:
+                    suspends = True
+                else:
+                    most = max(most, 1)
+                    if BACKGROUND in states or UNKNOWN in states:
+                        must = False
+                        row = row or ("from-background" if segment.before == BACKGROUND else "into-background")
+                    if SUSPENDED in states:
+                        row = row or ("being-resumed" if segment.before == SUSPENDED else "being-suspended")
+                    if SUSPENDED in states or UNKNOWN in states:
+                        suspends = True
+            # A change from suspended may be to the background, which forgets what waits.
+            if suspends and must:
+                index = last
+                while index < len(segments) and SUSPENDED in (segments[index].before, segments[index].after):
+                    index += 1
+                must = segments[index - 1].after == FOREGROUND
+            stable = len(over) == 1 and over[0].state is not None
+            if stable and must:
+                self.counts["decided exactly"] += 1
+            elif stable:
+                self.counts["decided silent"] += 1
+            extra, stopped = 0, False
+            for trouble in troubles:
+                if trouble.begin < post.end and post.begin < trouble.end:
+                    if trouble.losing:
+                        must = False
+                        most = max(most, 1 if most or suspends or trouble.row == "bus-away" else 0)
+                    if most or suspends:
+                        extra = 1
+                        row = row or trouble.row
+                    stopped = stopped or trouble.row == "stopped"
+            if suspends:
+                # All that are posted while it is suspended are heard as one.
+                index = last
+                while index > 0 and SUSPENDED in (segments[index - 1].before, segments[index - 1].after):
+                    index -= 1
+                while last < len(segments) and segments[last].after != FOREGROUND and segments[last].after != UNKNOWN:
+                    last += 1
+                opens = segments[min(last, len(segments) - 1)].begin
+                if most:
+                    opens = min(opens, post.begin)
+                opens = max(opens, post.begin)
+                resumed[index] = min(resumed.get(index, math.inf), opens)
+            if most + extra:
+                entries.append(Entry(post.begin, most + extra, row if must or most + extra > 1 else row, post))
+            if must:
+                needed.append(post)
+                if stable and over[0].state == FOREGROUND and not extra:
+                    sure.append(post)
+        entries += [Entry(opens, 1, "being-resumed", None) for opens in resumed.values()]
+        for trouble in troubles:
+            if trouble.spurious and self.may_be_spurious(trouble, segments, troubles):
+                entries.append(Entry(trouble.begin, 1, trouble.row, None))
+        self.excess(who, name, posts, heard, entries, segments, begins)
+        self.lack(who, name, heard, needed, sure)
+
+    @staticmethod
+    def may_be_spurious(trouble, segments, troubles):
+        if trouble.row != "agent-died":
+            return True
+        for segment in segments:
+            if segment.begin < trouble.end and trouble.begin < segment.end:
+                if {segment.before, segment.after} & {SUSPENDED, UNKNOWN}:
+                    return True
+        return any(
+            other.row == "stopped" and other.begin < trouble.end and trouble.begin < other.end for other in troubles
+        )
+
+    def excess(self, who, name, posts, heard, entries, segments, begins):
+        """Nothing is heard more often than it may be: at no time more than the entries until then allow."""
+        entries.sort(key=lambda entry: entry.begin)
+        allowed, next_entry = 0, 0
+        for count, time in enumerate(sorted(heard), 1):
+            while next_entry < len(entries) and entries[next_entry].begin <= time:
+                allowed += entries[next_entry].most
+                next_entry += 1
+            if count > allowed:
+                before = [post for post in posts if post.begin <= time]
+                segment = segments[max(0, bisect.bisect_right(begins, time) - 1)]
+                if not before:
+                    rule = "never posted"
+                elif segment.state == BACKGROUND:
+                    rule = "heard in the background"
+                elif segment.state == SUSPENDED:
+                    rule = "heard while suspended"
+                elif count == 1:
+                    rule = "heard although it was in the background"
+                else:
+                    rule = "heard twice"
+                times = [time] if not before else [before[-1].begin, time]
+                raise Violation(rule, who, name, f"heard {count} times, allowed {allowed}", times)
+        usual = len(entries) and sum(min(1, entry.most) for entry in entries)
+        if len(heard) > usual or len(heard) < len(posts):
+            for entry in entries:
+                if entry.row and entry.post and (len(heard) > 1 or not heard):
+                    self.rows[entry.row] += 1
+                    break
+
+    @staticmethod
+    def lack(who, name, heard, needed, sure):
+        """Nothing is lost: for each post that must be heard there is something heard later, and one for each of those that
+        are heard one by one."""
+        heard = sorted(heard)
+        for post in needed:
+            if not heard or heard[-1] < post.begin:
+                raise Violation("lost", who, name, "posted, and never heard", [post.begin, post.end])
+        sure.sort(key=lambda post: -post.begin)
+        for count, post in enumerate(sure, 1):
+            if len(heard) - bisect.bisect_left(heard, post.begin) < count:
+                raise Violation("lost", who, name, f"posted {count} times from here on, heard less often", [post.begin, post.end])
+
+    def judge_order(self, who, posts, heard, segments, begins, troubles):
+        """What one program posts is heard in that order by who is in the foreground throughout."""
+        by_name = {post.name: post for post in posts if post.name.startswith("c.u.")}
+        latest, count = {}, collections.Counter(record.name for record in heard)
+        for record in heard:
+            post = by_name.get(record.name)
+            if not post or count[record.name] > 1:
+                continue
+            first = max(0, bisect.bisect_right(begins, post.begin) - 1)
+            last = max(0, bisect.bisect_right(begins, record.begin) - 1)
+            if first != last or segments[first].state != FOREGROUND:
+                continue
+            if any(trouble.begin < record.begin and post.begin < trouble.end for trouble in troubles):
+                continue
+            before = latest.get(post.poster)
+            if before and before.number > post.number and before.begin >= segments[first].begin:
+                yield Violation("out of order", who, post.name, f"heard after {before.name}", [post.begin, record.begin])
+                return
+            latest[post.poster] = post
+            self.counts["in order"] += 1
+
+    # What is said
+
+    def show(self, output, title, violations, posts, heard, acts):
+        first = violations[0]
+        print(f"\nVIOLATION: {first.rule}: {first.who}, {first.name}: {first}\n{title}", file=output)
+        zero = next((act["before"] for act in acts if act["act"] == "round"), acts[0]["before"])
+        begin, end = first.times[0] - 3 * SECOND, max(time for time in first.times if time < math.inf) + 2 * SECOND
+        lines = []
+        for act in acts:
+            if act["who"] in (first.who, "world") and act["after"] > begin and act["before"] < end:
+                said = f" {act['status']} {act.get('said', '')}" if act["status"] else ""
+                lines.append((act["before"], act["after"], f"{act['act']}{said}"))
+        lines += [(post.begin, post.end, f"posted by {post.poster}") for post in posts if post.name == first.name]
+        for who, records in heard.items():
+            lines += [(r.begin, r.begin, f"heard by {who}") for r in records if r.name == first.name and who in (first.who, "untouched")]
+        for before, after, text in sorted(lines):
+            until = f"{(after - zero) / SECOND:10.6f}" if after < math.inf else "         ?"
+            print(f"  {(before - zero) / SECOND:10.6f} {until}  {text}", file=output)
+        rules = collections.Counter(f"{violation.rule} ({violation.who})" for violation in violations)
+        print("In this round: " + ", ".join(f"{count} {rule}" for rule, count in rules.most_common()), file=output)
+
+    def summary(self, output):
+        print(", ".join(f"{count} {what}" for what, count in self.counts.most_common()), file=output)
+        for row, text in ROWS.items():
+            print(f"  {self.rows[row]:6} {text}", file=output)
+        print(f"  the bus took at most {self.memory >> 20} MB", file=output)

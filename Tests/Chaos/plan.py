@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens in a run: a pure function of the seed. Nothing here knows of processes."""
+
+import random
+
+# How long a round lasts, in seconds. At its end everything continues, is released, and settles, so that each round can be
+# judged by itself: each name c.u.… is posted at most once in a round, so that it is known which post was heard.
+ROUND = 8.0
+UNIQUE = 2000
+
+# Who is there: how many names c.u.… it observes, and how many c.h.…, which are posted again and again.
+OBSERVERS = {
+    "untouched": {"kind": "c", "unique": UNIQUE, "hot": 10},
+    "c1": {"kind": "c", "unique": 0, "hot": 1},
+    "c10": {"kind": "c", "unique": 0, "hot": 10},
+    "c300": {"kind": "c", "unique": 300, "hot": 0},
+    "c2000": {"kind": "c", "unique": UNIQUE, "hot": 0},
+}
+POSTERS = {"poster1": "c", "poster2": "c"}
+
+# What a person or the world does to an observer, and how often in relation to the others.
+ACTS = {
+    "background": 3, "foreground": 4, "suspend": 3, "resume": 3, "freeze": 2, "release": 2,
+    "stop": 6, "add": 2, "fork": 1, "cut": 1,
+}
+# What happens to everybody, at most once in a round.
+WORLD = {"kill-agent": 2, "replace-agent": 2, "stop-agent": 1, "restart-bus": 1, "nothing": 4}
+
+
+def touched():
+    return [who for who in OBSERVERS if who != "untouched"]
+
+
+def draw(source, weights, only):
+    """One of them, by their weights."""
+    weights = {what: weight for what, weight in weights.items() if what == "nothing" or what in only}
+    return source.choices(list(weights), list(weights.values()))[0] if weights else "nothing"
+
+
+def acts_of(source, only):
+    """What happens to one observer in a round: times and acts."""
+    time, acts = source.uniform(0.1, 1), []
+    while time < ROUND - 1.5:
+        act = draw(source, ACTS, only)
+        last = 0
+        if act == "stop":
+            last = source.choice([0.02, 0.3, source.uniform(0.5, 2.2), source.uniform(0.5, 2.2)])
+        acts.append({"at": round(time, 3), "act": act, "for": round(last, 3)})
+        # Mostly long enough to come to rest, and sometimes not.
+        time += last + source.choice([0.01, source.expovariate(2), source.uniform(0.5, 2.5), source.uniform(0.5, 2.5)])
+    return acts
+
+
+def posts_of(source, names):
+    """Bursts of one poster: single posts, and storms of what is posted again and again."""
+    time, bursts = 0.0, []
+    names = iter(names)
+    while time < ROUND - 0.5:
+        kind = source.choices(["single", "several", "storm"], [6, 3, 1])[0]
+        count = {"single": 1, "several": source.randint(2, 12), "storm": 40}[kind]
+        burst = [name for _, name in zip(range(count), names)]
+        if kind == "storm":
+            burst += [f"c.h.{source.randrange(10)}" for _ in range(source.randint(10, 400))]
+            source.shuffle(burst)
+        elif source.random() < 0.2:
+            burst.append(f"c.h.{source.randrange(10)}")
+        bursts.append({"at": round(time, 3), "names": burst})
+        time += source.expovariate(1 / (0.012 * max(1, len(burst) ** 0.5)))
+    return bursts
+
+
+def make(seed, number, only):
+    """Round `number` of the run of this seed."""
+    source = random.Random(f"{seed}/{number}")
+    order = [f"c.u.{name:04d}" for name in source.sample(range(UNIQUE), UNIQUE)]
+    half = UNIQUE // len(POSTERS)
+    plan = {
+        "posts": {
+            who: posts_of(source, order[index * half : (index + 1) * half]) for index, who in enumerate(POSTERS)
+        },
+        "acts": {who: acts_of(source, only) for who in touched()},
+    }
+    world = draw(source, WORLD, only)
+    plan["world"] = [] if world == "nothing" else [
+        {"at": round(source.uniform(1, ROUND - 4), 3), "act": world, "for": round(source.choice([0.1, 0.5, 3.5]), 3)}
+    ]
+    return plan
