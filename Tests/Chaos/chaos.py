@@ -158,13 +158,14 @@ class Program:
                 [room.path / "witness", room.path / f"{who}.log", room.socket], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, env=room.environment, start_new_session=True,
             )
-        self.pid, self.count = self.process.pid, 0
+        self.pid, self.count, self.lock = self.process.pid, 0, threading.Lock()
         os.set_blocking(self.process.stdin.fileno(), True)
 
     def say(self, *lines):
         try:
-            self.process.stdin.write("".join(line + "\n" for line in lines).encode())
-            self.process.stdin.flush()
+            with self.lock:
+                self.process.stdin.write("".join(line + "\n" for line in lines).encode())
+                self.process.stdin.flush()
         except OSError:
             raise Failure(f"{self.who} ended with {self.process.poll()}")
 
@@ -243,6 +244,10 @@ class Run:
             middle = now()
             os.kill(program.pid, signal.SIGCONT)
             self.room.note(act="stop", who=who, before=before, continued=middle, after=now(), status=0)
+            names = item.get("then", [])
+            for index in range(0, len(names), 8):
+                self.programs[item["poster"]].say(*(f"post {name}" for name in names[index : index + 8]))
+                time.sleep(0.01)
         elif act == "add":
             program.say("cancel c.h.9", "add c.h.9")
         elif act in ("fork", "cut"):

@@ -7,6 +7,8 @@ import random
 # judged by itself: each name c.u.… is posted at most once in a round, so that it is known which post was heard.
 ROUND = 8.0
 UNIQUE = 2000
+# How many stops of a round end with many posts.
+BURSTS = 5
 
 # Who is there: how many names c.u.… it observes, and how many c.h.…, which are posted again and again.
 OBSERVERS = {
@@ -73,13 +75,21 @@ def make(seed, number, only):
     """Round `number` of the run of this seed."""
     source = random.Random(f"{seed}/{number}")
     order = [f"c.u.{name:04d}" for name in source.sample(range(UNIQUE), UNIQUE)]
-    half = UNIQUE // len(POSTERS)
+    # Some are kept for what is posted just when a program continues.
+    kept, order = order[: UNIQUE // 2], order[UNIQUE // 2 :]
+    half = len(order) // len(POSTERS)
     plan = {
         "posts": {
             who: posts_of(source, order[index * half : (index + 1) * half]) for index, who in enumerate(POSTERS)
         },
         "acts": {who: acts_of(source, only) for who in touched()},
     }
+    stops = [(who, item) for who, acts in plan["acts"].items() for item in acts if item["act"] == "stop" and item["for"] > 0.2]
+    source.shuffle(stops)
+    stops.sort(key=lambda stop: OBSERVERS[stop[0]]["unique"] < UNIQUE)
+    for index, (_, item) in enumerate(stops[:BURSTS]):
+        item["poster"] = source.choice(list(POSTERS))
+        item["then"] = kept[index * len(kept) // BURSTS : (index + 1) * len(kept) // BURSTS]
     world = draw(source, WORLD, only)
     plan["world"] = [] if world == "nothing" else [
         {"at": round(source.uniform(1, ROUND - 4), 3), "act": world, "for": round(source.choice([0.1, 0.5, 3.5]), 3)}
