@@ -140,6 +140,8 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-stdlib"])]
         ),
         .executableTarget(name: "stranger", path: "Tests/Stranger"),
+        // What 'make chaos' starts in Swift; its other programs are C and Python.
+        .executableTarget(name: "chaos-witness", dependencies: ["NotifyBus"], path: "Tests/Chaos/Witness"),
         // More threads for the tests than there are processors.
         .target(name: "TestThreads", path: "Tests/Threads"),
         .target(

@@ -151,12 +151,14 @@ def state_of(process):
 class Program:
     """An observer or a poster, which is told what to do on its standard input."""
 
-    def __init__(self, room, who):
+    def __init__(self, room, who, kind, relay=False):
         self.room, self.who = room, who
+        program = room.path / "witness" if kind == "c" else room.build / "chaos-witness"
+        environment = room.environment | ({"NOTIFYBUS_RELAY": "yes"} if relay else {})
         with room.log(f"{who}.txt") as log:
             self.process = subprocess.Popen(
-                [room.path / "witness", room.path / f"{who}.log", room.socket], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=log, env=room.environment, start_new_session=True,
+                [program, room.path / f"{who}.log", room.socket], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log, env=environment, start_new_session=True,
             )
         self.pid, self.count, self.lock = self.process.pid, 0, threading.Lock()
         os.set_blocking(self.process.stdin.fileno(), True)
@@ -194,7 +196,6 @@ class Agent:
     def start(self, *options):
         with self.room.log("agent.txt") as log:
             new = subprocess.Popen(
-                [self.room.path / "notify-agent", *options, "--ready-fd", "1"] if False else
                 [self.room.path / "notify-agent", *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.room.environment, start_new_session=True,
             )
@@ -202,6 +203,11 @@ class Agent:
         until("the agent has its name", lambda: self.status() or new.poll() is not None)
         if old:
             old.wait()
+        # As the bus would for a program that registers there; nobody does for some seconds.
+        subprocess.run(
+            [self.room.path / "notify-agent", "--relay"], env=self.room.environment, stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=PATIENCE, check=False,
+        )
 
     def status(self):
         result = subprocess.run(
@@ -220,6 +226,9 @@ class Run:
         self.options = options
         self.room = Room(options.build, options.daemon)
         self.failures = []
+
+    def post(self, who, names):
+        self.programs[who].say(*(f"post {name}" for name in names), "flush")
 
     # What can happen to an observer
 
@@ -246,14 +255,19 @@ class Run:
             self.room.note(act="stop", who=who, before=before, continued=middle, after=now(), status=0)
             names = item.get("then", [])
             for index in range(0, len(names), 8):
-                self.programs[item["poster"]].say(*(f"post {name}" for name in names[index : index + 8]))
+                self.post(item["poster"], names[index : index + 8])
                 time.sleep(0.01)
         elif act == "add":
-            program.say("cancel c.h.9", "add c.h.9")
+            how, name = item["name"].split()
+            program.say(f"cancel {name}{'*' if how == 'prefix' else ''}", item["name"])
+        elif act == "report":
+            program.say(f"report {item['state']}")
+            program.sync()
         elif act in ("fork", "cut"):
-            if act == "cut":
-                self.room.note(act="cut", who=who, before=now(), after=now(), status=0)
+            before = now()
             program.say(act)
+            program.sync()
+            self.room.note(act=act, who=who, before=before, after=now(), status=0)
         elif act != "nothing":
             self.command(who, act)
 
@@ -300,7 +314,7 @@ class Run:
         threads = [self.follow(begin, items, lambda item, who=who: self.act(who, item)) for who, items in todo["acts"].items()]
         threads.append(self.follow(begin, todo["world"], self.world))
         threads += [
-            self.follow(begin, items, lambda item, who=who: self.programs[who].say(*(f"post {name}" for name in item["names"])))
+            self.follow(begin, items, lambda item, who=who: self.post(who, item["names"]))
             for who, items in todo["posts"].items()
         ]
         for thread in threads:
@@ -313,6 +327,8 @@ class Run:
         """Everything continues, is in the foreground, and has heard what it will hear."""
         for who in plan.touched():
             self.command(who, "foreground")
+            if plan.OBSERVERS[who]["kind"] == "swift":
+                self.act(who, {"act": "report", "state": "foreground"})
             self.command(who, "release")
         for who in plan.touched():
             state = state_of(self.programs[who].pid)
@@ -336,10 +352,10 @@ class Run:
         self.agent = Agent(self.room)
         try:
             for who, facts in plan.OBSERVERS.items():
-                self.programs[who] = Program(self.room, who)
-                self.programs[who].say(f"addmany 0 {facts['unique']}", *(f"add c.h.{name}" for name in range(facts["hot"])))
-            for who in plan.POSTERS:
-                self.programs[who] = Program(self.room, who)
+                self.programs[who] = Program(self.room, who, facts["kind"], facts.get("relay"))
+                self.programs[who].say(*plan.names_of(facts))
+            for who, kind in plan.POSTERS.items():
+                self.programs[who] = Program(self.room, who, kind)
                 self.programs[who].say("post c.first")
             for program in self.programs.values():
                 program.sync()

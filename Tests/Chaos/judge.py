@@ -70,7 +70,7 @@ class Reader:
 
 class Judge:
     def __init__(self, folder, observers, posters):
-        self.folder, self.observers, self.posters = folder, list(observers), list(posters)
+        self.folder, self.observers, self.posters = folder, observers, posters
         self.readers = {who: Reader(folder / f"{who}.log") for who in [*observers, *posters]}
         self.driver = Reader(folder / "driver.log")
         # Registrations that live on from round to round: name to when it was live.
@@ -93,7 +93,7 @@ class Judge:
         for act in acts:
             violations += self.judge_act(act, acts)
         for who in self.observers:
-            violations += self.judge_observer(who, records[who], heard[who], posts, acts)
+            violations += self.judge_observer(who, records[who], heard[who], posts, self.with_reports(who, records[who], acts))
         if violations:
             violations.sort(key=lambda violation: violation.times[0])
             self.show(output, title, violations, posts, heard, acts)
@@ -116,6 +116,8 @@ class Judge:
         for who in self.posters:
             end, some = math.inf, []
             for number, record in reversed(list(enumerate(records[who]))):
+                if record.what == "Y" and record.status == 0:
+                    end = min(end, record.end)
                 if record.what == "P":
                     end = min(end, first.get(record.name, math.inf))
                     if record.status == 0:
@@ -131,7 +133,7 @@ class Judge:
             self.memory = max(self.memory, act["memory"])
         elif act["act"] == "stays-stopped":
             yield Violation("a program that stays stopped", act["who"], "-", "it was released, and is stopped", [act["before"]])
-        elif act["act"] in STATES:
+        elif act["act"] in (*STATES, "report"):
             self.counts[act["act"]] += 1
             if act["status"] != 0 and not self.excuses(act, acts):
                 text = f"{act['act']} ended with {act['status']}: {act['said']}"
@@ -155,33 +157,61 @@ class Judge:
     # One observer
 
     @staticmethod
+    def with_reports(who, records, acts):
+        """What happened, with what the program has reported."""
+        reports = [
+            {"act": "report", "who": who, "before": record.begin, "after": record.end, "status": record.status,
+             "state": record.name.split()[0], "said": record.name}
+            for record in records if record.what == "S"
+        ]
+        return sorted(acts + reports, key=lambda act: act["before"])
+
+    @staticmethod
     def segments(who, acts):
-        """In which state it was, and when."""
-        segments, state, time = [], FOREGROUND, -math.inf
+        """In which state it was, and when. What a person says comes before what it says itself."""
+        segments, state, time, person, own = [], FOREGROUND, -math.inf, None, FOREGROUND
         for act in acts:
-            if act["who"] != who or act["act"] not in STATES:
+            what = act["act"]
+            if act["who"] == who and what in (*STATES, "report"):
+                new = act["state"] if what == "report" else STATES[what]
+                new = new if act["status"] == 0 else UNKNOWN
+                if what == "report":
+                    own = new
+                else:
+                    person = None if what == "release" and act["status"] == 0 else new
+            elif what == "restart-bus" or what == "kill-agent" and act["gap"] > 1:
+                # Whether it was in time isn't known. Without an agent everybody is in the foreground.
+                person, own = UNKNOWN, UNKNOWN
+            else:
                 continue
-            after = STATES[act["act"]] if act["status"] == 0 else UNKNOWN
+            after = person or own
+            if act["before"] < time:
+                # Two at once: what comes of it isn't known.
+                last = segments.pop()
+                person = own = state = UNKNOWN
+                time = max(time, act["after"])
+                segments.append(Segment(last.begin, time, None, last.before, UNKNOWN))
+                continue
             segments.append(Segment(time, act["before"], state, state, state))
             segments.append(Segment(act["before"], act["after"], None, state, after))
             state, time = after, act["after"]
         segments.append(Segment(time, math.inf, state, state, state))
         return segments
 
-    @staticmethod
-    def troubles(who, acts):
-        troubles = []
+    def troubles(self, who, acts):
+        """When it may have heard more than was posted, or less, by which row. For prefixes nobody knows the names, so that
+        posts are lost instead of heard once too often; the relay is a part of the agent."""
+        facts, troubles = self.observers[who], []
+        losing = "prefixes" in facts
         for act in acts:
             begin, end = act["before"], act["after"] + GRACE
             if act["who"] == who:
                 if act["act"] == "stop":
-                    troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", False, True))
+                    troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", losing, True))
                 elif act["act"] == "cut":
-                    troubles.append(Trouble(begin, end, "lost-connection", True, True))
-            elif act["act"] == "kill-agent":
-                troubles.append(Trouble(begin, end, "agent-died", False, True))
-            elif act["act"] == "stop-agent":
-                troubles.append(Trouble(begin, end, "agent-died", False, True))
+                    troubles.append(Trouble(begin, end, "lost-connection", losing, True))
+            elif act["act"] in ("kill-agent", "stop-agent") or act["act"] == "replace-agent" and facts.get("relay"):
+                troubles.append(Trouble(begin, end, "agent-died", losing, True))
             elif act["act"] == "restart-bus":
                 troubles.append(Trouble(begin, end, "bus-away", True, True))
         # What comes while it is being resumed, which another one may have begun.
@@ -192,7 +222,7 @@ class Judge:
         for act in acts:
             if act["who"] == who and act["act"] in ("stop", "cut"):
                 if any(begin < act["before"] < end for begin, end in resumed):
-                    troubles.append(Trouble(act["before"], act["after"] + GRACE, "stopped-resumed", False, True))
+                    troubles.append(Trouble(act["before"], act["after"] + GRACE, "stopped-resumed", losing, True))
         return troubles
 
     def judge_observer(self, who, records, heard, posts, acts):
@@ -218,14 +248,23 @@ class Judge:
                     spans[-1] = (*spans[-1][:2], record.begin, record.end)
             elif record.what == "F" and record.status != 0:
                 yield Violation("a child that uses the bus", who, "-", f"status {record.status}", [record.begin])
-        for name, spans in registered.items():
-            try:
-                self.judge_name(who, name, spans, by_name[name], of_name[name], segments, begins, troubles)
-            except Violation as violation:
-                yield violation
-        for name in of_name:
-            if name not in registered:
+        judged = set()
+        for pattern, spans in registered.items():
+            names = [pattern]
+            if pattern.endswith("*"):
+                names = [name for name in {*by_name, *of_name} if name.startswith(pattern[:-1])]
+            judged.update(names)
+            for name in names:
+                try:
+                    self.judge_name(who, name, spans, by_name[name], of_name[name], segments, begins, troubles)
+                except Violation as violation:
+                    yield violation
+        for name in [*of_name]:
+            if name not in judged:
                 yield Violation("never observed", who, name, "heard", of_name[name][:1])
+        for act in acts:
+            if act["act"] == "report":
+                yield from self.judge_act(act, acts)
         yield from self.judge_order(who, posts, heard, segments, begins, troubles)
         self.live[who] = {
             name: (-math.inf, -math.inf, math.inf, math.inf) for name, spans in registered.items() if spans[-1][2] == math.inf
@@ -306,7 +345,7 @@ class Judge:
                     sure.append(post)
         entries += [Entry(opens, 1, "being-resumed", None) for opens in resumed.values()]
         for trouble in troubles:
-            if trouble.spurious and self.may_be_spurious(trouble, segments, troubles):
+            if trouble.spurious and (self.observers[who].get("relay") or self.may_be_spurious(trouble, segments, troubles)):
                 entries.append(Entry(trouble.begin, 1, trouble.row, None))
         self.excess(who, name, posts, heard, entries, segments, begins)
         self.lack(who, name, heard, needed, sure)
@@ -315,6 +354,7 @@ class Judge:
     def may_be_spurious(trouble, segments, troubles):
         if trouble.row != "agent-died":
             return True
+        # Only of who was suspended, parked or being resumed.
         for segment in segments:
             if segment.begin < trouble.end and trouble.begin < segment.end:
                 if {segment.before, segment.after} & {SUSPENDED, UNKNOWN}:
@@ -402,7 +442,9 @@ class Judge:
         lines += [(post.begin, post.end, f"posted by {post.poster}") for post in posts if post.name == first.name]
         for who, records in heard.items():
             lines += [(r.begin, r.begin, f"heard by {who}") for r in records if r.name == first.name and who in (first.who, "untouched")]
-        for before, after, text in sorted(lines):
+        at = max(time for time in first.times if time < math.inf)
+        lines = sorted(sorted(lines, key=lambda line: abs(line[0] - at))[:40])
+        for before, after, text in lines:
             until = f"{(after - zero) / SECOND:10.6f}" if after < math.inf else "         ?"
             print(f"  {(before - zero) / SECOND:10.6f} {until}  {text}", file=output)
         rules = collections.Counter(f"{violation.rule} ({violation.who})" for violation in violations)

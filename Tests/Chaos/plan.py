@@ -13,20 +13,28 @@ BURSTS = 5
 # Who is there: how many names c.u.… it observes, and how many c.h.…, which are posted again and again.
 OBSERVERS = {
     "untouched": {"kind": "c", "unique": UNIQUE, "hot": 10},
-    "c1": {"kind": "c", "unique": 0, "hot": 1},
-    "c10": {"kind": "c", "unique": 0, "hot": 10},
-    "c300": {"kind": "c", "unique": 300, "hot": 0},
-    "c2000": {"kind": "c", "unique": UNIQUE, "hot": 0},
+    "c1": {"kind": "c", "hot": 1},
+    "c10": {"kind": "c", "hot": 10},
+    "c300": {"kind": "c", "unique": 300},
+    "c2000": {"kind": "c", "unique": UNIQUE},
+    "swift1": {"kind": "swift", "hot": 1},
+    "swift10": {"kind": "swift", "hot": 10},
+    "swift300": {"kind": "swift", "unique": 300},
+    "swift2000": {"kind": "swift", "unique": UNIQUE},
+    "prefixes": {"kind": "swift", "prefixes": ["c.u.11", "c.u.05"]},
+    "relayed": {"kind": "swift", "unique": 300, "hot": 2, "relay": True},
 }
-POSTERS = {"poster1": "c", "poster2": "c"}
+POSTERS = {"poster-c": "c", "poster-swift": "swift"}
 
 # What a person or the world does to an observer, and how often in relation to the others.
 ACTS = {
     "background": 3, "foreground": 4, "suspend": 3, "resume": 3, "freeze": 2, "release": 2,
-    "stop": 6, "add": 2, "fork": 1, "cut": 1,
+    "stop": 6, "add": 2, "fork": 1, "cut": 1, "report": 3,
 }
+# What a program can't do while it is frozen.
+OWN = {"add", "fork", "cut", "report"}
 # What happens to everybody, at most once in a round.
-WORLD = {"kill-agent": 2, "replace-agent": 2, "stop-agent": 1, "restart-bus": 1, "nothing": 4}
+WORLD = {"kill-agent": 2, "replace-agent": 2, "stop-agent": 1, "restart-bus": 1, "nothing": 2}
 
 
 def touched():
@@ -34,22 +42,44 @@ def touched():
 
 
 def draw(source, weights, only):
-    """One of them, by their weights."""
-    weights = {what: weight for what, weight in weights.items() if what == "nothing" or what in only}
-    return source.choices(list(weights), list(weights.values()))[0] if weights else "nothing"
+    """One of them, by their weights. What is left out changes nothing else."""
+    what = source.choices(list(weights), list(weights.values()))[0]
+    return what if what in only else "nothing"
 
 
-def acts_of(source, only):
+def names_of(facts):
+    """What it observes, as it is told."""
+    return [
+        *(f"add c.u.{name:04d}" for name in range(facts.get("unique", 0))),
+        *(f"add c.h.{name}" for name in range(facts.get("hot", 0))),
+        *(f"prefix {name}" for name in facts.get("prefixes", [])),
+    ]
+
+
+def acts_of(source, who, only):
     """What happens to one observer in a round: times and acts."""
-    time, acts = source.uniform(0.1, 1), []
+    time, acts, frozen, facts = source.uniform(0.1, 1), [], False, OBSERVERS[who]
     while time < ROUND - 1.5:
-        act = draw(source, ACTS, only)
-        last = 0
-        if act == "stop":
-            last = source.choice([0.02, 0.3, source.uniform(0.5, 2.2), source.uniform(0.5, 2.2)])
-        acts.append({"at": round(time, 3), "act": act, "for": round(last, 3)})
+        item = {"at": round(time, 3), "act": draw(source, ACTS, only)}
+        length = source.choice([0.02, 0.3, source.uniform(0.5, 2.2), source.uniform(0.5, 2.2)])
+        state = source.choice(["foreground", "background", "suspended"])
         # Mostly long enough to come to rest, and sometimes not.
-        time += last + source.choice([0.01, source.expovariate(2), source.uniform(0.5, 2.5), source.uniform(0.5, 2.5)])
+        time += source.choice([0.01, source.expovariate(2), source.uniform(0.5, 2.5), source.uniform(0.5, 2.5)])
+        if item["act"] == "nothing" or item["act"] in OWN and frozen:
+            continue
+        if item["act"] in ("report", "fork") and facts["kind"] != {"report": "swift", "fork": "c"}[item["act"]]:
+            continue
+        if item["act"] == "add":
+            item["name"] = source.choice(names_of(facts))
+        if item["act"] == "stop":
+            item["for"] = round(length, 3)
+            time += length
+            frozen = False
+        elif item["act"] == "report":
+            item["state"] = state
+        elif item["act"] not in OWN:
+            frozen = item["act"] == "freeze"
+        acts.append(item)
     return acts
 
 
@@ -82,11 +112,11 @@ def make(seed, number, only):
         "posts": {
             who: posts_of(source, order[index * half : (index + 1) * half]) for index, who in enumerate(POSTERS)
         },
-        "acts": {who: acts_of(source, only) for who in touched()},
+        "acts": {who: acts_of(source, who, only) for who in touched()},
     }
     stops = [(who, item) for who, acts in plan["acts"].items() for item in acts if item["act"] == "stop" and item["for"] > 0.2]
     source.shuffle(stops)
-    stops.sort(key=lambda stop: OBSERVERS[stop[0]]["unique"] < UNIQUE)
+    stops.sort(key=lambda stop: OBSERVERS[stop[0]].get("unique") != UNIQUE)
     for index, (_, item) in enumerate(stops[:BURSTS]):
         item["poster"] = source.choice(list(POSTERS))
         item["then"] = kept[index * len(kept) // BURSTS : (index + 1) * len(kept) // BURSTS]

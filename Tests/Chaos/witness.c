@@ -5,7 +5,6 @@
  * Usage: witness FILE BUS-SOCKET, with one command on each line of the standard input:
  *
  *     add NAME            observes a name
- *     addmany FROM TO     observes c.u.FROM up to c.u.TO - 1
  *     cancel NAME         ends that
  *     post NAME           posts
  *     fork                forks; the child uses the library, and ends
@@ -115,14 +114,6 @@ static void do_command(char *line) {
                 argument = line + strlen(line);
         if (strcmp(line, "add") == 0) {
                 add(argument);
-        } else if (strcmp(line, "addmany") == 0) {
-                int from = 0, to = 0;
-                sscanf(argument, "%d %d", &from, &to);
-                for (; from < to; from++) {
-                        char name[32];
-                        snprintf(name, sizeof(name), "c.u.%04d", from);
-                        add(name);
-                }
         } else if (strcmp(line, "cancel") == 0) {
                 cancel(argument);
         } else if (strcmp(line, "post") == 0) {
@@ -163,6 +154,8 @@ int main(int count, char **arguments) {
         bus = arguments[2];
         if (out < 0)
                 return 73;
+        /* The descriptor ends with its last token. */
+        add("c.anchor");
         for (;;) {
                 struct pollfd ready[2] = { { .fd = 0, .events = POLLIN }, { .fd = heard, .events = POLLIN } };
                 if (poll(ready, 2, -1) < 0)
