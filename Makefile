@@ -351,6 +351,24 @@ simulate-all: build-needs ## Explores every history of the lifecycle protocol at
 	@swift build $(RELEASE) --product simulate
 	@$(call quote,$(SCRATCH)/release/simulate) $(if $(SCOPE),--scope $(call quote,$(SCOPE)),$(if $(QUICK),--quick,--all)) $(if $(MUTATIONS),--mutations)
 
+# How long, on which daemons, and what may happen to the programs: see ACTS and WORLD in Tests/Chaos/plan.py; all if empty.
+SECONDS ?= 60
+DAEMON ?= dbus-daemon dbus-broker
+ACTS ?=
+WITHOUT ?=
+
+.PHONY: chaos
+chaos: test-needs ## Judges real programs on real buses by what the documents promise, while everything happens to them; SECONDS=N SEED=N DAEMON=NAME
+	@for product in notify-commands notifybus bus-launcher chaos-witness; do swift build $(DEBUG) --product $$product; done
+	@for daemon in $(DAEMON); do \
+	  Tests/Chaos/chaos.py --build $(call quote,$(SCRATCH)/debug) --daemon $$daemon --seconds $(SECONDS) \
+	    --seed $(call quote,$(or $(SEED),1)) --only $(call quote,$(ACTS)) --without $(call quote,$(WITHOUT)); \
+	done
+
+.PHONY: chaos-breaks
+chaos-breaks: test-needs ## Breaks promises in a copy of the sources, one at a time, and checks that 'make chaos' finds each; ONLY=NAME
+	@Tests/Chaos/breaks.py --only $(call quote,$(ONLY)) --seed $(call quote,$(or $(SEED),1))
+
 # Which of them to make, if not all: those whose file, line or text contains ONLY; so many as DRAW, BY something that moves.
 ONLY ?=
 DRAW ?=
@@ -373,7 +391,7 @@ format: swift-needs ## Formats the sources
 
 .PHONY: clean
 clean: ## Removes everything that was built
-	@rm -rf .build .build-address .build-fuzz .build-mutants .build-thread Benchmarks/.build
+	@rm -rf .build .build-address .build-chaos .build-fuzz .build-mutants .build-thread Benchmarks/.build
 
 # Installs what each job needs if it is missing.
 .PHONY: specs-needs swift-needs build-needs docs-needs run-needs test-needs session-needs bench-needs bridge-needs

@@ -39,7 +39,7 @@ class Failure(Exception):
 class Room:
     """A folder for one run, with the bus in it, and the driver's own record."""
 
-    def __init__(self, build, daemon):
+    def __init__(self, build, daemon, broken):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="notifybus-chaos-"))
         self.build, self.daemon = build, daemon
         self.launcher = next(
@@ -59,6 +59,8 @@ class Room:
             "XDG_RUNTIME_DIR": str(self.path), "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={self.path}/none",
             "SWIFT_BACKTRACE": "enable=no", "LD_LIBRARY_PATH": str(self.path),
         }
+        if broken:
+            self.environment["NOTIFYBUS_BREAK"] = broken
         for name in ("libnotifybus.so", "libnotifybus.so.0"):
             (self.path / name).symlink_to(build / "libnotifybus.so")
         for name in ("notify-agent", "notify-lifecycle"):
@@ -224,7 +226,7 @@ class Agent:
 class Run:
     def __init__(self, options):
         self.options = options
-        self.room = Room(options.build, options.daemon)
+        self.room = Room(options.build, options.daemon, options.broken)
         self.failures = []
 
     def post(self, who, names):
@@ -337,8 +339,11 @@ class Run:
                 os.kill(self.programs[who].pid, signal.SIGCONT)
         for who in plan.POSTERS:
             self.programs[who].sync()
-        # Whoever is slow now is judged to have lost something: this is long for what takes milliseconds.
-        time.sleep(2)
+        # What has not been heard then is lost.
+        files, size = [self.room.path / f"{who}.log" for who in plan.OBSERVERS], -1
+        deadline = time.monotonic() + PATIENCE
+        while size != (size := sum(file.stat().st_size for file in files)) and time.monotonic() < deadline:
+            time.sleep(1.5)
         for program in self.programs.values():
             program.sync()
         memory = int(pathlib.Path(f"/proc/{self.bus.router}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
@@ -385,6 +390,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--only", default="", help="these acts alone, separated by commas")
     parser.add_argument("--without", default="", help="all acts but these")
+    parser.add_argument("--break", dest="broken", default="", help="which promise is broken; see breaks.py")
     parser.add_argument("--keep", action="store_true", help="keep the records also if nothing is wrong")
     options = parser.parse_args()
     run = Run(options)

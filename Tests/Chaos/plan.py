@@ -34,7 +34,9 @@ ACTS = {
 # What a program can't do while it is frozen.
 OWN = {"add", "fork", "cut", "report"}
 # What happens to everybody, at most once in a round.
-WORLD = {"kill-agent": 2, "replace-agent": 2, "stop-agent": 1, "restart-bus": 1, "nothing": 2}
+WORLD = {"kill-agent": 3, "replace-agent": 3, "stop-agent": 1, "restart-bus": 2}
+# In which share of the rounds.
+TROUBLED = 0.75
 
 
 def touched():
@@ -120,8 +122,8 @@ def make(seed, number, only):
     for index, (_, item) in enumerate(stops[:BURSTS]):
         item["poster"] = source.choice(list(POSTERS))
         item["then"] = kept[index * len(kept) // BURSTS : (index + 1) * len(kept) // BURSTS]
-    world = draw(source, WORLD, only)
-    plan["world"] = [] if world == "nothing" else [
-        {"at": round(source.uniform(1, ROUND - 4), 3), "act": world, "for": round(source.choice([0.1, 0.5, 3.5]), 3)}
-    ]
+    order = sorted(WORLD, key=lambda act: source.random() ** (1 / WORLD[act]), reverse=True)
+    item = {"at": round(source.uniform(1, ROUND - 4), 3), "for": source.choice([0.1, 0.5, 3.5])}
+    happens = source.random() < TROUBLED
+    plan["world"] = [item | {"act": act} for act in order if act in only][: int(happens)]
     return plan

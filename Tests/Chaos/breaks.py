@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Breaks promises in a copy of the sources, one at a time, and checks that the judge finds each within a minute: a judge
+that can't find a broken promise is no judge. Without a break nothing may be found.
+
+Usage: breaks.py [--only NAME] [--daemon NAME] [--seconds N] [--seed N]
+"""
+
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TREE = ROOT / ".build-chaos"
+
+# The switch: each break is compiled in, and made in programs that have its name in the environment.
+SWITCH = """
+import Glibc
+
+private let made = getenv("NOTIFYBUS_BREAK").map { String(cString: $0) }
+
+/// Whether this promise is broken.
+package func isBroken(_ what: String) -> Bool { made == what }
+"""
+
+# A name, a file, the text there, which must occur once, what replaces it, and the acts that show it soonest; all if empty.
+BREAKS = [
+    (
+        "gate-opens-early", "NotifyCore/Lifecycle/ObserverGate.swift",
+        "guard position == .opening, openingBarrier == nil, unansweredRules == 0 else { return }",
+        """guard position == .opening, isBroken("gate-opens-early") || openingBarrier == nil && unansweredRules == 0
+        else { return }""",
+        "background,foreground,suspend,resume",
+    ),
+    (
+        "background-hears", "NotifyCore/Lifecycle/ObserverGate.swift",
+        "if position != .closed {\n            position = .closed\n            effects.append(.withdrawRules)",
+        """if position != .closed, !isBroken("background-hears") || new != .background {
+            position = .closed
+            effects.append(.withdrawRules)""",
+        "",
+    ),
+    (
+        "pending-name-forgotten", "NotifyCore/Lifecycle/ObserverLifecycle.swift",
+        "for text in names {\n            guard let name = try? NotifyName(text), unasked",
+        """for text in isBroken("pending-name-forgotten") ? Array(names.dropFirst()) : names {
+            guard let name = try? NotifyName(text), unasked""",
+        "",
+    ),
+    (
+        "twice-at-resume", "NotifyCore/Lifecycle/ObserverLifecycle.swift",
+        "        waiting.remove(order[next])\n",
+        """        if isBroken("twice-at-resume"), waiting.remove(order[next]) != nil {
+            defer { next -= 1 }
+            return order[next]
+        }
+        waiting.remove(order[next])
+""",
+        "suspend,resume,background,foreground",
+    ),
+    (
+        "cancel-does-not-hold", "NotifyCore/Center/Observation.swift",
+        "        public func cancel() {\n",
+        """        public func cancel() {
+            if isBroken("cancel-does-not-hold") { return _ = Unmanaged.passRetained(self) }
+""",
+        "add",
+    ),
+    (
+        "out-of-order", "NotifyCore/Observing/Observer.swift",
+        "        if let name = names.popFirst() { return name }\n",
+        """        if isBroken("out-of-order"), names.count > 1 {
+            let two = names.take(2)
+            names.putBack([two[0]])
+            return two[1]
+        }
+        if let name = names.popFirst() { return name }
+""",
+        "fork",
+    ),
+    (
+        "state-forgotten", "NotifyCoordinator/Coordinator+Registering.swift",
+        "        if let state = statement.state { believe(",
+        """        if let state = statement.state, !isBroken("state-forgotten") { believe(""",
+        "background,foreground,kill-agent",
+    ),
+    (
+        "thaw-forgotten", "NotifyCoordinator/Coordinator+Processes.swift",
+        "            case .thaw: emit(.thaw(id))\n",
+        """            case .thaw: if !isBroken("thaw-forgotten") { emit(.thaw(id)) }
+""",
+        "freeze,foreground,resume,background",
+    ),
+    (
+        "post-dropped", "NotifyCore/Posting/Outbox.swift",
+        "    func post(_ name: NotifyName) throws(NotifyBusError) -> Bool {\n",
+        """    func post(_ name: NotifyName) throws(NotifyBusError) -> Bool {
+        if isBroken("post-dropped"), name.string.hasSuffix("77") { return false }
+""",
+        "fork",
+    ),
+    (
+        "bit-not-set", "NotifyCoordinator/States/PendingNames.swift",
+        "        if known.contains(name) { return true }\n",
+        """        if known.contains(name) || isBroken("bit-not-set") && name.string.hasSuffix("7") { return true }
+""",
+        "suspend,resume,background,foreground",
+    ),
+    (
+        "relay-forgets", "NotifyCoordinator/Relaying/RelayTable.swift",
+        "            client.unanswered = client.queue.take(limit)\n",
+        """            client.unanswered = client.queue.take(limit)
+            if isBroken("relay-forgets"), client.unanswered.count > 2 { client.unanswered.removeLast() }
+""",
+        "fork",
+    ),
+]
+
+
+def make():
+    """Builds all of them."""
+    files = {}
+    for name, file, old, new, _ in BREAKS:
+        path = f"Sources/{file}"
+        text = files.get(path) or (ROOT / path).read_text()
+        if text.count(old) != 1:
+            sys.exit(f"{name}: what it changes occurs {text.count(old)} times in {path}; write it anew")
+        files[path] = text.replace(old, new)
+    for path in files:
+        if "NotifyNames" not in path and "import NotifyNames" not in files[path]:
+            lines = files[path].split("\n")
+            files[path] = "\n".join([lines[0], "import NotifyNames", *lines[1:]])
+    files["Sources/NotifyNames/Break.swift"] = SWITCH
+    for folder in ("Sources", "Tests", "Snippets", "Benchmarks/Sources"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file():
+                put(str(path.relative_to(ROOT)), files.get(str(path.relative_to(ROOT))) or path.read_bytes())
+    put("Package.swift", (ROOT / "Package.swift").read_bytes())
+    put("Sources/NotifyNames/Break.swift", SWITCH)
+    for product in ("notify-commands", "notifybus", "chaos-witness", "bus-launcher"):
+        subprocess.run(
+            ["swift", "build", "-debug-info-format", "none", "-Xswiftc", "-suppress-warnings", "--product", product],
+            cwd=TREE, check=True,
+        )
+
+
+def put(file, content):
+    """Writes a file of the copy, unless it is so already, in which case it need not be compiled."""
+    content = content.encode() if isinstance(content, str) else content
+    path = TREE / file
+    if not path.exists() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--daemon", default="dbus-daemon")
+    parser.add_argument("--seconds", default="60")
+    parser.add_argument("--seed", default="1")
+    options = parser.parse_args()
+    make()
+    missed = 0
+    for name, _, _, _, acts in BREAKS:
+        if options.only not in name:
+            continue
+        command = [
+            sys.executable, str(ROOT / "Tests/Chaos/chaos.py"), "--build", str(TREE / ".build/debug"), "--daemon",
+            options.daemon, "--seconds", options.seconds, "--seed", options.seed, "--break", name,
+        ]
+        result = subprocess.run(command + (["--only", acts] if acts else []), capture_output=True, text=True, check=False)
+        found = next((line for line in result.stdout.splitlines() if line.startswith("VIOLATION")), None)
+        records = next((line.split()[-1] for line in result.stdout.splitlines() if line.startswith("The records")), None)
+        if records:
+            shutil.rmtree(records)
+        missed += found is None
+        print(f"{name}: {found or 'NOT FOUND ' + result.stderr[-500:]}", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
