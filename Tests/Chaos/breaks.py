@@ -135,7 +135,12 @@ def make():
     files["Sources/NotifyNames/Break.swift"] = SWITCH
     for folder in ("Sources", "Tests", "Snippets", "Benchmarks/Sources"):
         for path in (ROOT / folder).rglob("*"):
-            if path.is_file():
+            copy = TREE / path.relative_to(ROOT)
+            if path.is_symlink():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.unlink(missing_ok=True)
+                copy.symlink_to(path.readlink())
+            elif path.is_file():
                 put(str(path.relative_to(ROOT)), files.get(str(path.relative_to(ROOT))) or path.read_bytes())
     put("Package.swift", (ROOT / "Package.swift").read_bytes())
     put("Sources/NotifyNames/Break.swift", SWITCH)

@@ -42,8 +42,10 @@ class Room:
     def __init__(self, build, daemon, broken):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="notifybus-chaos-"))
         self.build, self.daemon = build, daemon
-        self.launcher = next(
-            path for path in (build / "bus-launcher", build.parent / "debug/bus-launcher") if path.exists()
+        # Builds for release lack what only tests need.
+        self.launcher, self.swift_witness = (
+            next(path for path in (build / name, build.parent / "debug" / name) if path.exists())
+            for name in ("bus-launcher", "chaos-witness")
         )
         self.socket = self.path / "bus"
         self.address = f"unix:path={self.socket}"
@@ -155,7 +157,7 @@ class Program:
 
     def __init__(self, room, who, kind, relay=False):
         self.room, self.who = room, who
-        program = room.path / "witness" if kind == "c" else room.build / "chaos-witness"
+        program = room.path / "witness" if kind == "c" else room.swift_witness
         environment = room.environment | ({"NOTIFYBUS_RELAY": "yes"} if relay else {})
         with room.log(f"{who}.txt") as log:
             self.process = subprocess.Popen(
@@ -255,10 +257,6 @@ class Run:
             middle = now()
             os.kill(program.pid, signal.SIGCONT)
             self.room.note(act="stop", who=who, before=before, continued=middle, after=now(), status=0)
-            names = item.get("then", [])
-            for index in range(0, len(names), 8):
-                self.post(item["poster"], names[index : index + 8])
-                time.sleep(0.01)
         elif act == "add":
             how, name = item["name"].split()
             program.say(f"cancel {name}{'*' if how == 'prefix' else ''}", item["name"])
@@ -272,6 +270,10 @@ class Run:
             self.room.note(act=act, who=who, before=before, after=now(), status=0)
         elif act != "nothing":
             self.command(who, act)
+        names = item.get("then", [])
+        for index in range(0, len(names), 8):
+            self.post(item["poster"], names[index : index + 8])
+            time.sleep(0.01)
 
     def world(self, item):
         before = now()

@@ -44,7 +44,7 @@ Record = collections.namedtuple("Record", "what begin end status name")
 Segment = collections.namedtuple("Segment", "begin end state before after")
 Trouble = collections.namedtuple("Trouble", "begin end row losing spurious")
 # How often something must and may be heard from a time on, and by which row of the table it may.
-Entry = collections.namedtuple("Entry", "begin most row post")
+Entry = collections.namedtuple("Entry", "begin most usual must row")
 
 
 class Violation(Exception):
@@ -272,7 +272,10 @@ class Judge:
 
     @staticmethod
     def is_troubled(what, troubles):
-        return any(trouble.losing and trouble.begin < what.end and what.begin < trouble.end for trouble in troubles)
+        return any(
+            trouble.row in ("lost-connection", "bus-away", "agent-died")
+            and trouble.begin < what.end and what.begin < trouble.end for trouble in troubles
+        )
 
     def judge_name(self, who, name, spans, posts, heard, segments, begins, troubles):
         entries, needed, sure, resumed = [], [], [], {}
@@ -299,7 +302,7 @@ class Judge:
                     most = max(most, 1)
                     if BACKGROUND in states or UNKNOWN in states:
                         must = False
-                        row = row or ("from-background" if segment.before == BACKGROUND else "into-background")
+                        row = row or ("unknown" if UNKNOWN in states else "from-background" if segment.before == BACKGROUND else "into-background")
                     if SUSPENDED in states:
                         row = row or ("being-resumed" if segment.before == SUSPENDED else "being-suspended")
                     if SUSPENDED in states or UNKNOWN in states:
@@ -338,15 +341,15 @@ class Judge:
                 opens = max(opens, post.begin)
                 resumed[index] = min(resumed.get(index, math.inf), opens)
             if most + extra:
-                entries.append(Entry(post.begin, most + extra, row if must or most + extra > 1 else row, post))
+                entries.append(Entry(post.begin, most + extra, 0 if suspends else most, must, row))
             if must:
                 needed.append(post)
                 if stable and over[0].state == FOREGROUND and not extra:
                     sure.append(post)
-        entries += [Entry(opens, 1, "being-resumed", None) for opens in resumed.values()]
+        entries += [Entry(opens, 1, 1, True, "being-resumed") for opens in resumed.values()]
         for trouble in troubles:
             if trouble.spurious and (self.observers[who].get("relay") or self.may_be_spurious(trouble, segments, troubles)):
-                entries.append(Entry(trouble.begin, 1, trouble.row, None))
+                entries.append(Entry(trouble.begin, 1, 0, False, trouble.row))
         self.excess(who, name, posts, heard, entries, segments, begins)
         self.lack(who, name, heard, needed, sure)
 
@@ -386,12 +389,21 @@ class Judge:
                     rule = "heard twice"
                 times = [time] if not before else [before[-1].begin, time]
                 raise Violation(rule, who, name, f"heard {count} times, allowed {allowed}", times)
-        usual = len(entries) and sum(min(1, entry.most) for entry in entries)
-        if len(heard) > usual or len(heard) < len(posts):
-            for entry in entries:
-                if entry.row and entry.post and (len(heard) > 1 or not heard):
-                    self.rows[entry.row] += 1
-                    break
+        self.count_rows(len(heard) - sum(entry.usual for entry in entries), entries)
+
+    def count_rows(self, surplus, entries):
+        """Which rows were needed to explain that more was heard than usual, or less."""
+        for entry in entries:
+            if surplus > 0 and entry.most > entry.usual and entry.row:
+                used = min(surplus, entry.most - entry.usual)
+                surplus -= used
+            elif surplus < 0 and entry.usual and not entry.must and entry.row:
+                used = min(-surplus, entry.usual)
+                surplus += used
+            else:
+                continue
+            self.rows[entry.row] += used
+            self.counts["of unknown state"] += used * (entry.row == "unknown")
 
     @staticmethod
     def lack(who, name, heard, needed, sure):

@@ -7,8 +7,8 @@ import random
 # judged by itself: each name c.u.… is posted at most once in a round, so that it is known which post was heard.
 ROUND = 8.0
 UNIQUE = 2000
-# How many stops of a round end with many posts.
-BURSTS = 5
+# How often there are many posts just when a program continues.
+BURSTS = 6
 
 # Who is there: how many names c.u.… it observes, and how many c.h.…, which are posted again and again.
 OBSERVERS = {
@@ -116,10 +116,13 @@ def make(seed, number, only):
         },
         "acts": {who: acts_of(source, who, only) for who in touched()},
     }
-    stops = [(who, item) for who, acts in plan["acts"].items() for item in acts if item["act"] == "stop" and item["for"] > 0.2]
-    source.shuffle(stops)
-    stops.sort(key=lambda stop: OBSERVERS[stop[0]].get("unique") != UNIQUE)
-    for index, (_, item) in enumerate(stops[:BURSTS]):
+    ends = [
+        (who, item) for who, acts in plan["acts"].items() for item in acts
+        if item["act"] in ("foreground", "resume") or item.get("for", 0) > 0.2
+    ]
+    source.shuffle(ends)
+    ends.sort(key=lambda end: OBSERVERS[end[0]].get("unique", 0), reverse=True)
+    for index, (_, item) in enumerate(ends[:BURSTS]):
         item["poster"] = source.choice(list(POSTERS))
         item["then"] = kept[index * len(kept) // BURSTS : (index + 1) * len(kept) // BURSTS]
     order = sorted(WORLD, key=lambda act: source.random() ** (1 / WORLD[act]), reverse=True)
