@@ -270,10 +270,15 @@ class Run:
             self.room.note(act=act, who=who, before=before, after=now(), status=0)
         elif act != "nothing":
             self.command(who, act)
-        names = item.get("then", [])
-        for index in range(0, len(names), 8):
-            self.post(item["poster"], names[index : index + 8])
+        if names := item.get("then", []):
+            self.burst(item["poster"], names)
+
+    def burst(self, who, names):
+        # A quarter at once, and the others over what it may take until everything is as before.
+        self.post(who, names[: len(names) // 4])
+        for index in range(len(names) // 4, len(names), 6):
             time.sleep(0.01)
+            self.post(who, names[index : index + 6])
 
     def world(self, item):
         before = now()

@@ -287,7 +287,8 @@ class Judge:
             first = max(0, bisect.bisect_right(begins, post.begin) - 1)
             last = max(first, bisect.bisect_right(begins, post.end) - 1)
             over = segments[first : last + 1]
-            must = span[1] <= post.begin and post.end <= span[2]
+            # What is queued for a callback when it is canceled is not heard.
+            must = span[1] <= post.begin and post.end + GRACE <= span[2]
             most, row = 0, None
             suspends = False
             for segment in over:
@@ -308,6 +309,19 @@ class Judge:
                     if SUSPENDED in states or UNKNOWN in states:
                         suspends = True
             # A change from suspended may be to the background, which forgets what waits.
+            if span[2] < math.inf and (suspends or len(over) > 1):
+                must = False
+            # What still waits for a program when it goes into the background is dropped.
+            if must and (suspends or any(self.overlap(post, trouble) for trouble in troubles)):
+                closes = (
+                    segment.begin for segment in segments[last:]
+                    if segment.state is None and segment.after in (BACKGROUND, UNKNOWN)
+                )
+                until = max(
+                    [trouble.end for trouble in troubles if self.overlap(post, trouble)]
+                    + [segment.end + GRACE for segment in segments[last:][:3] if SUSPENDED in (segment.before, segment.after)]
+                )
+                must = next(closes, math.inf) > until
             if suspends and must:
                 index = last
                 while index < len(segments) and SUSPENDED in (segments[index].before, segments[index].after):
@@ -320,7 +334,7 @@ class Judge:
                 self.counts["decided silent"] += 1
             extra, stopped = 0, False
             for trouble in troubles:
-                if trouble.begin < post.end and post.begin < trouble.end:
+                if self.overlap(post, trouble):
                     if trouble.losing:
                         must = False
                         most = max(most, 1 if most or suspends or trouble.row == "bus-away" else 0)
@@ -352,6 +366,10 @@ class Judge:
                 entries.append(Entry(trouble.begin, 1, 0, False, trouble.row))
         self.excess(who, name, posts, heard, entries, segments, begins)
         self.lack(who, name, heard, needed, sure)
+
+    @staticmethod
+    def overlap(post, trouble):
+        return trouble.begin < post.end and post.begin < trouble.end
 
     @staticmethod
     def may_be_spurious(trouble, segments, troubles):
@@ -446,19 +464,19 @@ class Judge:
         print(f"\nVIOLATION: {first.rule}: {first.who}, {first.name}: {first}\n{title}", file=output)
         zero = next((act["before"] for act in acts if act["act"] == "round"), acts[0]["before"])
         begin, end = first.times[0] - 3 * SECOND, max(time for time in first.times if time < math.inf) + 2 * SECOND
-        lines = []
+        lines, events = [], []
         for act in acts:
             if act["who"] in (first.who, "world") and act["after"] > begin and act["before"] < end:
                 said = f" {act['status']} {act.get('said', '')}" if act["status"] else ""
-                lines.append((act["before"], act["after"], f"{act['act']}{said}"))
+                events.append((act["before"], act["after"], f"{act['act']}{said}"))
         lines += [(post.begin, post.end, f"posted by {post.poster}") for post in posts if post.name == first.name]
         for who, records in heard.items():
             lines += [(r.begin, r.begin, f"heard by {who}") for r in records if r.name == first.name and who in (first.who, "untouched")]
         at = max(time for time in first.times if time < math.inf)
-        lines = sorted(sorted(lines, key=lambda line: abs(line[0] - at))[:40])
+        lines = sorted(sorted(lines, key=lambda line: abs(line[0] - at))[:20] + events)
         for before, after, text in lines:
-            until = f"{(after - zero) / SECOND:10.6f}" if after < math.inf else "         ?"
-            print(f"  {(before - zero) / SECOND:10.6f} {until}  {text}", file=output)
+            end = f"{(after - zero) / SECOND:10.6f}" if after < math.inf else "         ?"
+            print(f"  {(before - zero) / SECOND:10.6f} {end}  {text}", file=output)
         rules = collections.Counter(f"{violation.rule} ({violation.who})" for violation in violations)
         print("In this round: " + ", ".join(f"{count} {rule}" for rule, count in rules.most_common()), file=output)
 
