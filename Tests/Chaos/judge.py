@@ -311,22 +311,20 @@ class Judge:
             # A change from suspended may be to the background, which forgets what waits.
             if span[2] < math.inf and (suspends or len(over) > 1):
                 must = False
-            # What still waits for a program when it goes into the background is dropped.
-            if must and (suspends or any(self.overlap(post, trouble) for trouble in troubles)):
-                closes = (
-                    segment.begin for segment in segments[last:]
-                    if segment.state is None and segment.after in (BACKGROUND, UNKNOWN)
+            # What still waits for a program when it goes into the background is dropped, which may also be while it is
+            # suspended.
+            if must:
+                until = [trouble.end for trouble in troubles if self.overlap(post, trouble)]
+                if suspends:
+                    index = last
+                    while index < len(segments) - 1 and SUSPENDED in (segments[index].before, segments[index].after):
+                        index += 1
+                    until.append(segments[index].begin + GRACE)
+                closing = next(
+                    (segment.begin for segment in segments[last:]
+                     if segment.state is None and segment.after in (BACKGROUND, UNKNOWN)), math.inf
                 )
-                until = max(
-                    [trouble.end for trouble in troubles if self.overlap(post, trouble)]
-                    + [segment.end + GRACE for segment in segments[last:][:3] if SUSPENDED in (segment.before, segment.after)]
-                )
-                must = next(closes, math.inf) > until
-            if suspends and must:
-                index = last
-                while index < len(segments) and SUSPENDED in (segments[index].before, segments[index].after):
-                    index += 1
-                must = segments[index - 1].after == FOREGROUND
+                must = closing > max(until, default=-math.inf)
             stable = len(over) == 1 and over[0].state is not None
             if stable and must:
                 self.counts["decided exactly"] += 1
