@@ -36,6 +36,10 @@ class Failure(Exception):
     """The run itself went wrong, which is neither right nor wrong of what is judged."""
 
 
+class Unanswered(Exception):
+    """Somebody who must have done something has not within what anybody would wait."""
+
+
 class Room:
     """A folder for one run, with the bus in it, and the driver's own record."""
 
@@ -183,7 +187,9 @@ class Program:
         deadline = time.monotonic() + PATIENCE
         while not text.endswith(expected):
             if not select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
-                raise Failure(f"{self.who} does not answer")
+                if state_of(self.pid) in "Tt":
+                    raise Unanswered(f"a program that stays stopped: {self.who}")
+                raise Unanswered(f"a call without an answer: {self.who} is still busy after {PATIENCE} s")
             more = os.read(self.process.stdout.fileno(), 1000)
             if not more:
                 raise Failure(f"{self.who} ended with {self.process.wait()}")
@@ -240,10 +246,13 @@ class Run:
         program = self.programs[who]
         arguments = COMMAND.get(act, [act])
         before = now()
-        result = subprocess.run(
-            [self.room.path / "notify-lifecycle", *arguments, f"pid:{program.pid}"],
-            env=self.room.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
-        )
+        try:
+            result = subprocess.run(
+                [self.room.path / "notify-lifecycle", *arguments, f"pid:{program.pid}"], env=self.room.environment,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE / 2, check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unanswered(f"a call without an answer: {who}: {act} has not ended after {PATIENCE / 2} s") from None
         self.room.note(
             act=act, who=who, before=before, after=now(), status=result.returncode, said=result.stderr.strip()
         )
@@ -359,7 +368,7 @@ class Run:
     def run(self):
         options = self.options
         self.only = set(options.only.split(",") if options.only else [*plan.ACTS, *plan.WORLD]) - set(options.without.split(","))
-        self.programs = {}
+        self.programs, number = {}, 0
         self.bus = Bus(self.room)
         self.agent = Agent(self.room)
         try:
@@ -371,7 +380,7 @@ class Run:
                 self.programs[who].say("post c.first")
             for program in self.programs.values():
                 program.sync()
-            begin, number = time.monotonic(), 0
+            begin = time.monotonic()
             verdict = judge.Judge(self.room.path, plan.OBSERVERS, plan.POSTERS)
             while time.monotonic() - begin < options.seconds:
                 self.round(number)
@@ -380,6 +389,9 @@ class Run:
                     return False
             verdict.summary(sys.stdout)
             return True
+        except Unanswered as what:
+            print(f"\nVIOLATION: {what}\n{options.daemon}, SEED={options.seed}, round {number + 1}")
+            return False
         finally:
             for program in self.programs.values():
                 program.process.kill()

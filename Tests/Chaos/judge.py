@@ -15,7 +15,7 @@ import math
 SECOND = 10**9
 # How long after a moment of trouble a program may still be registering again.
 GRACE = 3 * SECOND
-# A program that is stopped may hear again what it has heard just before.
+# A program that is stopped may hear again what it has heard just before, and with a connection goes what was on its way.
 JUST_BEFORE = SECOND
 
 FOREGROUND, BACKGROUND, SUSPENDED, UNKNOWN = "foreground", "background", "suspended", "unknown"
@@ -209,7 +209,7 @@ class Judge:
                 if act["act"] == "stop":
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", losing, True))
                 elif act["act"] == "cut":
-                    troubles.append(Trouble(begin, end, "lost-connection", losing, True))
+                    troubles.append(Trouble(begin - JUST_BEFORE, end, "lost-connection", losing, True))
             elif act["act"] in ("kill-agent", "stop-agent") or act["act"] == "replace-agent" and facts.get("relay"):
                 troubles.append(Trouble(begin, end, "agent-died", losing, True))
             elif act["act"] == "restart-bus":
