@@ -96,8 +96,8 @@ enum AgentRunner {
         switch event {
         case .ready:
             logger.notice("ready")
-            FileStore.clear()
             if let error = NotifySocket.tell("READY=1") { logger.warning("can't notify $NOTIFY_SOCKET: \(error)") }
+            FileStore.clear()
             return nil
         case .nameIsTaken(let owner):
             let who = owner.map { "process \($0)" } ?? "another process"

@@ -16,7 +16,7 @@ enum FileStore {
     /// Whether there may be one.
     static var isThere: Bool { getenv("NOTIFY_SOCKET") != nil }
 
-    /// Takes what the agent before this one has left.
+    /// Takes what the agent before this one has left. It stays in the store until `clear`.
     static func takeBequest() -> Bequest? {
         guard let pid = number("LISTEN_PID"), pid == getpid(), let count = number("LISTEN_FDS"), count > 0,
             count <= maximumCount
@@ -34,6 +34,8 @@ enum FileStore {
         if let error { logger.warning("can't leave anything to the next agent: \(error)") }
     }
 
-    /// Nothing that was kept is needed any more.
-    static func clear() { _ = NotifySocket.tell("FDSTOREREMOVE=1\nFDNAME=\(name)") }
+    /// What was taken is not needed any more.
+    static func clear() {
+        if getenv("LISTEN_FDS") != nil { _ = NotifySocket.tell("FDSTOREREMOVE=1\nFDNAME=\(name)") }
+    }
 }

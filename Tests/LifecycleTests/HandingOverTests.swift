@@ -31,6 +31,19 @@ import Testing
         }
     }
 
+    /// Replaces the agent again and again.
+    ///
+    /// - Returns: false if it took longer than changes may take before an agent hands over without them, once.
+    private func replace(_ agent: AgentBus, times: Int) throws -> Bool {
+        var isInTime = true
+        for _ in 0..<times {
+            let began = ContinuousClock.now
+            try agent.replaceAgent()
+            if ContinuousClock.now - began > .seconds(1) { isInTime = false }
+        }
+        return isInTime
+    }
+
     /// More than the agent subscribes to at once, three times.
     private static let many: [NotifyName] = (0..<800).compactMap { try? NotifyName("com.example.many.\($0)") }
 
@@ -75,9 +88,10 @@ import Testing
             }
             isDone.add()
         }
-        for _ in 0..<5 { try agent.replaceAgent() }
+        let isInTime = try replace(agent, times: isLongRun ? 100 : 5)
         isDone.add()
         try #require(isDone.wait(for: 2, timeout: .patience))
+        guard isInTime else { return print("This machine is too busy to replace an agent within a second.") }
         try poster.synchronize(timeout: .patience)
         try agent.set(listener.name, .foreground)
         let heard = try listener.all(poster, until: "com.example.last")
@@ -165,9 +179,10 @@ import Testing
             }
             isDone.add()
         }
-        for _ in 0..<10 { try agent.replaceAgent() }
+        let isInTime = try replace(agent, times: isLongRun ? 100 : 10)
         isDone.add()
         try #require(isDone.wait(for: 2, timeout: .patience))
+        guard isInTime else { return print("This machine is too busy to replace an agent within a second.") }
         try #require(waitUntil(timeout: .patience) { try agent.state(of: listener.name) != nil })
         try agent.set(listener.name, .foreground)
         #expect(try listener.all(poster, until: "com.example.last") == [])
