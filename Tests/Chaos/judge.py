@@ -18,6 +18,9 @@ GRACE = 3 * SECOND
 # A program that is stopped may hear again what it has heard just before, and with a connection goes what was on its way.
 JUST_BEFORE = SECOND
 
+# Nothing is queued in the bus when everything has settled: this is room for its allocator.
+GROWTH = 32 << 20
+
 FOREGROUND, BACKGROUND, SUSPENDED, UNKNOWN = "foreground", "background", "suspended", "unknown"
 STATES = {
     "foreground": FOREGROUND, "resume": FOREGROUND, "release": FOREGROUND, "background": BACKGROUND,
@@ -77,7 +80,7 @@ class Judge:
         self.live = {who: {} for who in observers}
         self.rows = collections.Counter()
         self.counts = collections.Counter()
-        self.memory = 0
+        self.memory = self.first_memory = 0
 
     # A round
 
@@ -130,7 +133,11 @@ class Judge:
 
     def judge_act(self, act, acts):
         if act["act"] == "settled":
+            self.first_memory = self.first_memory or act["memory"]
             self.memory = max(self.memory, act["memory"])
+            if act["memory"] > self.first_memory + GROWTH:
+                text = f"{act['memory'] >> 20} MB, after {self.first_memory >> 20} MB in the first round"
+                yield Violation("memory of the bus beyond its bound", "world", "-", text, [act["before"]])
         elif act["act"] == "stays-stopped":
             yield Violation("a program that stays stopped", act["who"], "-", "it was released, and is stopped", [act["before"]])
         elif act["act"] in (*STATES, "report"):
