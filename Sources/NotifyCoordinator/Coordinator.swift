@@ -24,7 +24,6 @@ package struct Coordinator {
         package var user: UInt32?
         /// Above so many prefixes there is one rule for all of them.
         package var prefixRules = PrefixRules.limit
-        package var proxyParts = ProxyParts()
         /// The names of which it is told whether anybody wants them.
         package var interests: Set<NotifyName> = []
         /// Names whose state only the agent sets.
@@ -72,7 +71,7 @@ package struct Coordinator {
         observedNames = ObservedNames(interests: configuration.interests)
         nameStates = NameStateTable(pinned: configuration.pinnedStates)
         ledger = Ledger(configuration.quotas)
-        proxies = ProxySubscriptions(prefixRules: configuration.prefixRules, parts: configuration.proxyParts)
+        proxies = ProxySubscriptions(prefixRules: configuration.prefixRules)
         naps = Naps(configuration.naps)
         if naps.needsBattery, let power = configuration.powerName { observedNames.insert(Subjects(names: [power])) }
     }

@@ -222,11 +222,11 @@ import Testing
         #expect(first.count == 1)
         for case .unsubscribe(let ticket?, _, _) in first { proxies.rulesAreSet(ticket, failure: nil) }
         answer()
-        #expect(released.reduce(ProxyParts().request, +) == names.count && proxies.isAtRest)
+        #expect(released.reduce(ProxySubscriptions.chunk, +) == names.count && proxies.isAtRest)
     }
 
     @Test func `a rule stays on the bus when a connection takes another's place, however many names both observe`() throws {
-        let shared = try (0..<3 * ProxyParts().request + 1).map { try NotifyName("com.example.n\($0)") }
+        let shared = try (0..<3 * ProxySubscriptions.chunk + 1).map { try NotifyName("com.example.n\($0)") }
         let prefixes = Set((0..<300).map { NamePrefix("com.example.p\($0).") })
         // The bus has processed nothing of what was requested for the previous one, the first part, or all of it.
         for processed in [0, 1, Int.max] {
@@ -284,7 +284,7 @@ import Testing
             if let ticket { proxies.rulesAreSet(ticket, failure: nil) }
             return names
         }
-        #expect(released.count == ProxyParts().request && proxies.table.count == 0 && proxies.isAtRest)
+        #expect(released.count == ProxySubscriptions.chunk && proxies.table.count == 0 && proxies.isAtRest)
     }
 
     @Test func `tables of prefixes differ if their content does`() {

@@ -64,7 +64,7 @@ import Testing
     /// Breaks that too few histories show. Those of a scope show them.
     private static let scopes: [Mutation: String] = [
         .closesBehind: "addition", .parksBehind: "parking held", .napsAtOnce: "naps", .ignoresUse: "naps in use",
-        .keepsNappers: "naps", .forgetsNappers: "naps without agent", .unsubscribesFirst: "stopped in parts",
+        .keepsNappers: "naps", .forgetsNappers: "naps without agent",
     ]
 
     @Test(arguments: Mutation.allCases)

@@ -401,15 +401,6 @@ extension Scope {
             [Move(1, post), Move(1, .stop(process: 0, tears: false))]
         ),
         Scope(
-            "stopped in parts",
-            .medium,
-            "an observer of three names is stopped and continued, parked on the way, by an agent that asks for one at a time",
-            setting([0], [(0, name), (0, other), (0, 0)], [name]) { setting in
-                (setting.proxyParts.request, setting.proxyParts.allowance, setting.proxyParts.turn) = (1, 1, 1)
-            },
-            [Move(1, post), Move(1, .stop(process: 0, tears: false))]
-        ),
-        Scope(
             "delivery",
             .medium,
             "an observer is stopped and continued while it is handed a name that was posted while it was suspended",
@@ -674,7 +665,7 @@ extension Scope {
         .confirmsAtOnce: "bus", .forgetsNames: "addition", .sendsRulesFirst: "addition", .closesBehind: "addition",
         .confirmsUnheld: "addition", .parksBehind: "parking held", .marksAtOnce: "suspend", .neverMarks: "suspend",
         .deliversNothing: "suspend", .confirmsDelivery: "delivery", .deliversTwice: "suspend",
-        .unsubscribesFirst: "stopped in parts", .narrowsFirst: "prefixes", .handsBackEarly: "held back", .forgetsHeldBack: "held back and stopped",
+        .narrowsFirst: "prefixes", .handsBackEarly: "held back", .forgetsHeldBack: "held back and stopped",
         .forgetsCutOff: "cut off", .believesAnybody: "order", .believesAnyPath: "reserved", .overtakes: "order",
         .dropsEarly: "room", .ignoresLock: "decider", .locksEveryone: "nap", .ignoresFocus: "nap",
         .ignoresEmptyDesktop: "sources", .ignoresApplication: "sources", .judgesEveryone: "sources",

@@ -8,8 +8,6 @@ import NotifyNames
 final class SimulatedAgent {
     enum Question {
         case rules(Ticket)
-        /// For a break of the protocol: whether rules have been given up that are still needed.
-        case surplus([Int])
         case mark(ConnectionID)
         case heldBack(ConnectionID)
         indirect case whose(Int, String, AgentInterface.Register)
@@ -120,7 +118,6 @@ final class SimulatedAgent {
     static func coordinator(_ setting: World.Setting, _ mutation: Mutation?) -> Coordinator {
         var configuration = SimulatedAgent.configuration
         configuration.prefixRules = setting.prefixRules
-        configuration.proxyParts = setting.proxyParts
         configuration.facts = setting.policy
         if !setting.hasDesktop { configuration.sources = [] }
         if setting.exempts, mutation != .ignoresExempt {
@@ -277,10 +274,6 @@ final class SimulatedAgent {
         guard let question = questions.take(serial) else { return }
         switch question {
         case .rules(let ticket): feed(.rulesAreSet(ticket, failure: isDone ? nil : "no"), world)
-        case .surplus(let subjects):
-            for subject in subjects where rules[subject] > 0 {
-                world.bus.write(.addMatch(subject, serial: 0), connection)
-            }
         case .mark(let id): feed(.markIsReached(id), world)
         case .heldBack(let id): feed(.nothingIsHeldBack(id), world)
         case .whose(let serial, let sender, let registration):
@@ -327,7 +320,6 @@ final class SimulatedAgent {
             hasSocket: true,
             statement: statement
         )
-        if world.mutation == .unsubscribesFirst, id(of: registration.previous) != nil { giveUpRules(world) }
         feed(.register(newCall(sender, serial, isRegistration: true), newcomer), world)
     }
 

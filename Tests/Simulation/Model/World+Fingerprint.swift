@@ -137,9 +137,6 @@ extension SimulatedAgent.Question {
         case .rules(let ticket):
             hasher.combine(0)
             hasher.combine(ticket)
-        case .surplus(let subjects):
-            hasher.combine(9)
-            hasher.combine(subjects)
         case .mark(let id):
             hasher.combine(1)
             hasher.combine(id)

@@ -30,14 +30,6 @@ extension World {
 }
 
 extension SimulatedAgent {
-    /// For a break of the protocol: the rules of the names that the agent holds are given up, and asked for again when the
-    /// bus has processed that.
-    func giveUpRules(_ world: World) {
-        let held = rules.indices.filter { rules[$0] > 0 && $0 < Subject.nameCount }
-        for subject in held { world.bus.write(.removeMatch(subject), connection) }
-        if !held.isEmpty { ask(.surplus(held), .ask(serial: lastSerial + 1), world) }
-    }
-
     /// For a break of the protocol: of the requests for a target, those are forgotten that wait for another one's change.
     func forgetSuperseded(by change: Change) {
         let open = calls.filter { $0.value.change?.target == change.target && $0.value.change != nil }
