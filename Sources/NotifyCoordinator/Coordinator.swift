@@ -24,6 +24,9 @@ package struct Coordinator {
         package var user: UInt32?
         /// Above so many prefixes there is one rule for all of them.
         package var prefixRules = PrefixRules.limit
+        package var proxyParts = ProxyParts()
+        /// How many calls to observers may be unanswered.
+        package var callLimit = CallWindow<ObserverCall, LifecycleState>.limit
         /// The names of which it is told whether anybody wants them.
         package var interests: Set<NotifyName> = []
         /// Names whose state only the agent sets.
@@ -51,7 +54,7 @@ package struct Coordinator {
     /// The states of names that the agent posts itself.
     var eventStates: [NotifyName: UInt64] = [:]
     var requests = Requests()
-    var window = CallWindow<ObserverCall, LifecycleState>()
+    var window: CallWindow<ObserverCall, LifecycleState>
     var ledger: Ledger
     /// The calls that have not been answered.
     var calls: Set<CallID> = []
@@ -71,7 +74,8 @@ package struct Coordinator {
         observedNames = ObservedNames(interests: configuration.interests)
         nameStates = NameStateTable(pinned: configuration.pinnedStates)
         ledger = Ledger(configuration.quotas)
-        proxies = ProxySubscriptions(prefixRules: configuration.prefixRules)
+        proxies = ProxySubscriptions(prefixRules: configuration.prefixRules, parts: configuration.proxyParts)
+        window = CallWindow(limit: configuration.callLimit)
         naps = Naps(configuration.naps)
         if naps.needsBattery, let power = configuration.powerName { observedNames.insert(Subjects(names: [power])) }
     }

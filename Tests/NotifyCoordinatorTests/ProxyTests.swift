@@ -112,6 +112,62 @@ import Testing
         #expect(world.prefixRules == Set(prefixes.prefix(20).map(NamePrefix.init)))
     }
 
+    @Test func `the rule for all prefixes goes with the last of them, also if all go at once`() throws {
+        var world = World()
+        let prefixes = (0..<200).map { "com.example.prefix\($0)." }
+        for round in 1...2 {
+            _ = try world.register(":1.\(round)", World.process(Int32(10 + round)), [], prefixes: prefixes)
+            _ = try world.set(":1.\(round)", .suspended)
+            world.settle()
+            #expect(world.prefixRules == [NamePrefix("")])
+            _ = try world.set(":1.\(round)", .foreground)
+            world.settle()
+            #expect(world.prefixRules.isEmpty)
+        }
+    }
+
+    @Test func `the rule for all prefixes stays if other prefixes take the place of most`() throws {
+        let prefixes = (0..<12).map { NamePrefix("com.example.p\($0).") }
+        for kept in 0...2 {
+            var bus = ProxyBus(prefixRules: 4)
+            bus.subscribe(prefixes[..<6], for: 1)
+            bus.answer()
+            #expect(bus.prefixes == [NamePrefix("")])
+            // In one part, most of the old ones go before the new ones come, or after it.
+            bus.proxies.subscribe(
+                Subjects(names: [], prefixes: Set(prefixes[(6 - kept)...])),
+                for: ConnectionID(2),
+                of: 1_000,
+                inPlaceOf: ConnectionID(1)
+            )
+            bus.answer()
+            #expect(bus.prefixes.contains(NamePrefix("")) && bus.proxies.isAtRest)
+            bus.proxies.unsubscribeAll(for: ConnectionID(2))
+            bus.answer()
+            #expect(bus.prefixes.isEmpty && bus.proxies.isAtRest)
+        }
+    }
+
+    @Test func `the rule for all prefixes stays while the bus may refuse one that replaces it`() {
+        var bus = ProxyBus(prefixRules: 4)
+        let (one, all): (ArraySlice, ArraySlice) = ([NamePrefix("com.")], [NamePrefix("")])
+        bus.subscribe(one, for: 1)
+        bus.subscribe(all, for: 2)
+        bus.answer()
+        // One gets a rule of its own. Before the bus confirms that, somebody needs the rule for all, and no longer does.
+        bus.unsubscribe(all, for: 2)
+        bus.subscribe(all, for: 3)
+        bus.unsubscribe(all, for: 3)
+        bus.take()
+        #expect(bus.prefixes == [one[0], all[0]])
+        bus.answer(failure: "too many")
+        #expect(bus.prefixes == [all[0]])
+        #expect(bus.proxies.subscribers(of: "com.example.a").byPrefix.count == 1)
+        bus.unsubscribe(one, for: 1)
+        bus.answer()
+        #expect(bus.prefixes.isEmpty && bus.proxies.isAtRest)
+    }
+
     @Test func `whoever waits for a rule that the bus refuses is told so, and nobody else`() {
         var proxies = ProxySubscriptions()
         let subjects: [Subjects] = [["com.example.a"], ["com.example.a", "com.example.b"], ["com.example.c"]].map {
@@ -222,11 +278,13 @@ import Testing
         #expect(first.count == 1)
         for case .unsubscribe(let ticket?, _, _) in first { proxies.rulesAreSet(ticket, failure: nil) }
         answer()
-        #expect(released.reduce(ProxySubscriptions.chunk, +) == names.count && proxies.isAtRest)
+        #expect(released.reduce(ProxyParts().request, +) == names.count && proxies.isAtRest)
     }
 
-    @Test func `a rule stays on the bus when a connection takes another's place, however many names both observe`() throws {
-        let shared = try (0..<3 * ProxySubscriptions.chunk + 1).map { try NotifyName("com.example.n\($0)") }
+    @Test func `a rule stays on the bus when a connection takes another's place, however many names both observe`()
+        throws
+    {
+        let shared = try (0..<3 * ProxyParts().request + 1).map { try NotifyName("com.example.n\($0)") }
         let prefixes = Set((0..<300).map { NamePrefix("com.example.p\($0).") })
         // The bus has processed nothing of what was requested for the previous one, the first part, or all of it.
         for processed in [0, 1, Int.max] {
@@ -284,7 +342,7 @@ import Testing
             if let ticket { proxies.rulesAreSet(ticket, failure: nil) }
             return names
         }
-        #expect(released.count == ProxySubscriptions.chunk && proxies.table.count == 0 && proxies.isAtRest)
+        #expect(released.count == ProxyParts().request && proxies.table.count == 0 && proxies.isAtRest)
     }
 
     @Test func `tables of prefixes differ if their content does`() {
@@ -314,5 +372,49 @@ import Testing
         }
         #expect(asked.contains("com.example.a") && asked.contains("com.example.b"))
         #expect(!outputs.contains(.subscribed(ConnectionID(5), failure: nil)))
+    }
+}
+
+/// A bus with the rules that are requested from it. It answers when it is told to.
+private struct ProxyBus {
+    var proxies: ProxySubscriptions
+    var prefixes: Set<NamePrefix> = []
+    private var tickets: [(Ticket, [NamePrefix])] = []
+
+    init(prefixRules: Int) { proxies = ProxySubscriptions(prefixRules: prefixRules) }
+
+    mutating func subscribe(_ prefixes: ArraySlice<NamePrefix>, for number: UInt64) {
+        proxies.subscribe(Subjects(names: [], prefixes: Set(prefixes)), for: ConnectionID(number), of: 1_000)
+    }
+
+    mutating func unsubscribe(_ prefixes: ArraySlice<NamePrefix>, for number: UInt64) {
+        proxies.unsubscribe(Subjects(names: [], prefixes: Set(prefixes)), for: ConnectionID(number))
+    }
+
+    /// Takes the requests.
+    mutating func take() {
+        for output in proxies.takeOutputs() {
+            switch output {
+            case .subscribe(let ticket, _, let requested):
+                prefixes.formUnion(requested)
+                tickets.append((ticket, requested))
+            case .unsubscribe(let ticket, _, let released):
+                prefixes.subtract(released)
+                if let ticket { tickets.append((ticket, [])) }
+            case .subscribed: break
+            }
+        }
+    }
+
+    /// Answers every request. One that fails has left no rule.
+    mutating func answer(failure: String? = nil) {
+        take()
+        while !tickets.isEmpty {
+            let (ticket, requested) = tickets.removeFirst()
+            let fails = failure != nil && !requested.isEmpty
+            if fails { prefixes.subtract(requested) }
+            proxies.rulesAreSet(ticket, failure: fails ? failure : nil)
+            take()
+        }
     }
 }

@@ -76,16 +76,23 @@ struct PrefixRules: Hashable {
             return ([], release)
         }
         let ask = table.allPrefixes.filter { single[$0] == nil }
-        if ask.isEmpty {
-            wide = .no
-            return ([], release + [PrefixRules.all])
-        }
+        if ask.isEmpty { return ([], release + narrow()) }
         for prefix in ask { single[prefix] = .some(ticket) }
         wide = .leaving(ticket)
         return (ask, release)
     }
 
-    /// The bus has what was requested.
+    /// The rule for all goes when the bus has confirmed every rule that replaces it.
+    private mutating func narrow() -> [NamePrefix] {
+        guard let last = single.values.compactMap({ $0 }).max() else {
+            wide = .no
+            return [PrefixRules.all]
+        }
+        wide = .leaving(last)
+        return []
+    }
+
+    /// The bus has what was requested, or nobody needs any longer what it has refused.
     ///
     /// - Returns: the prefixes whose rules are no longer needed.
     mutating func confirmed(_ ticket: Ticket) -> [NamePrefix] {
@@ -95,9 +102,7 @@ struct PrefixRules: Hashable {
             wide = .stands
             defer { single = [:] }
             return Array(single.keys)
-        case .leaving(ticket):
-            wide = .no
-            return [PrefixRules.all]
+        case .leaving(ticket): return narrow()
         default: return []
         }
     }
@@ -112,10 +117,11 @@ struct PrefixRules: Hashable {
         case .asked(ticket):
             wide = .no
             return table.allPrefixes.filter { single[$0] == nil }
-        case .leaving(ticket):
+        case .leaving where !lost.isEmpty:
             wide = .stands
             return []
-        default: return wide == .stands ? [] : lost
+        case .leaving, .stands: return []
+        case .no, .asked: return lost
         }
     }
 }

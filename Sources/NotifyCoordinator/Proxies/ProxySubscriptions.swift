@@ -2,6 +2,17 @@
 
 import NotifyNames
 
+/// How much is done at once for those whose names are subscribed to.
+package struct ProxyParts: Hashable, Sendable {
+    /// How many rules are requested from the bus in one request, and in all pending requests.
+    package var request = 256
+    package var allowance = 1_024
+    /// How many names are processed before others get their turn.
+    package var turn = 4_096
+
+    package init() {}
+}
+
 /// The names to which the agent subscribes on behalf of connections that don't listen: its subscribers.
 ///
 /// It puts them under its own rules and removes them a few at a time: a subscriber with ten thousand names does not keep
@@ -13,12 +24,6 @@ struct ProxySubscriptions: Hashable {
         /// Everything requested for a subscriber is subscribed to, or this prevented it.
         case subscribed(ConnectionID, failure: String?)
     }
-
-    /// How many rules are requested from the bus at once, in one request and in all pending requests.
-    static let chunk = 256
-    private static let allowance = 1_024
-    /// How many names are processed before others get their turn.
-    private static let sliceSize = 4_096
 
     /// The pending work for one subscriber.
     private struct Work: Hashable {
@@ -49,6 +54,7 @@ struct ProxySubscriptions: Hashable {
         var size: Int { names.count + prefixes.count }
     }
 
+    private let parts: ProxyParts
     private(set) var table = ProxyTable()
     private var rules: PrefixRules
     private var works: [ConnectionID: Work] = [:]
@@ -59,7 +65,10 @@ struct ProxySubscriptions: Hashable {
     private var lastTicket: UInt64 = 0
     private var outputs: [Output] = []
 
-    init(prefixRules: Int = PrefixRules.limit) { rules = PrefixRules(limit: prefixRules) }
+    init(prefixRules: Int = PrefixRules.limit, parts: ProxyParts = ProxyParts()) {
+        rules = PrefixRules(limit: prefixRules)
+        self.parts = parts
+    }
 
     func subscribesAnything(for id: ConnectionID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
 
@@ -172,10 +181,10 @@ struct ProxySubscriptions: Hashable {
             for id in refused(request, ticket).union(request.waiting).sorted() { fail(id, failure) }
         } else {
             for name in request.names where table.rule(of: name) == .asked(ticket) { table.set(.stands, of: name) }
-            let superfluous = rules.confirmed(ticket)
-            if !superfluous.isEmpty { outputs.append(.unsubscribe(nil, names: [], prefixes: superfluous)) }
             for id in request.waiting.sorted() { enqueue(id) }
         }
+        let superfluous = rules.confirmed(ticket)
+        if !superfluous.isEmpty { outputs.append(.unsubscribe(nil, names: [], prefixes: superfluous)) }
         pump()
         if works.isEmpty { table.compact() }
     }
@@ -227,8 +236,8 @@ struct ProxySubscriptions: Hashable {
 
     private mutating func pump() {
         var looks = 0
-        while underWay < ProxySubscriptions.allowance, !turns.isEmpty {
-            guard looks < ProxySubscriptions.sliceSize else { return pause() }
+        while underWay < parts.allowance, !turns.isEmpty {
+            guard looks < parts.turn else { return pause() }
             guard let id = next() else { return }
             looks += advance(id) + 1
         }
@@ -257,7 +266,7 @@ struct ProxySubscriptions: Hashable {
         var given = Request()
         var waitsFor: Ticket?
         var looks = 0
-        while looks < ProxySubscriptions.chunk, let name = work.names.popLast() {
+        while looks < parts.request, let name = work.names.popLast() {
             looks += 1
             if work.wanted.names.contains(name) {
                 let rule = work.subscribed.names.insert(name).inserted ? table.add(id, name) : table.rule(of: name)
@@ -272,7 +281,7 @@ struct ProxySubscriptions: Hashable {
                 given.names.append(name)
             }
         }
-        while looks < ProxySubscriptions.chunk, let prefix = work.prefixes.popLast() {
+        while looks < parts.request, let prefix = work.prefixes.popLast() {
             looks += 1
             if work.wanted.prefixes.contains(prefix) {
                 guard work.subscribed.prefixes.insert(prefix).inserted else { continue }
@@ -295,6 +304,8 @@ struct ProxySubscriptions: Hashable {
             asked.prefixes.removeAll(where: both.contains)
             given.prefixes.removeAll(where: both.contains)
         }
+        // The bus need not be asked for what has canceled out.
+        if asked.prefixes.isEmpty { given.prefixes += rules.confirmed(ticket) }
         send(asked, given, ticket, for: id, after: waitsFor)
         return looks
     }
@@ -308,7 +319,7 @@ struct ProxySubscriptions: Hashable {
     ) {
         if given.size > 0 {
             // With a ticket of its own if nothing else shows when the bus has processed it.
-            let own = asked.size == 0 && given.size >= ProxySubscriptions.chunk / 2 ? ticket : nil
+            let own = asked.size == 0 && given.size >= parts.request / 2 ? ticket : nil
             outputs.append(.unsubscribe(own, names: given.names, prefixes: given.prefixes))
             if own != nil {
                 requests[ticket] = Request(waiting: [id])
@@ -339,137 +350,4 @@ struct ProxySubscriptions: Hashable {
     private mutating func forgetIfOver(_ id: ConnectionID) {
         if works[id]?.isOver == true { works[id] = nil }
     }
-}
-
-/// Which names are subscribed to for whom. The rule of a name is shared by all of them.
-struct ProxyTable: Hashable {
-    /// The status of a name's rule.
-    enum Rule: Hashable {
-        /// It is not on the bus: every subscriber of the name has its bit set, and another post would be no news.
-        case none
-        /// The bus has yet to confirm it.
-        case asked(Ticket)
-        case stands
-    }
-
-    private enum Subscribers: Hashable {
-        case one(ConnectionID)
-        case many(Set<ConnectionID>)
-    }
-
-    private struct Entry: Hashable {
-        var subscribers: Subscribers
-        var rule: Rule
-    }
-
-    private var names: [NotifyName: Entry] = [:]
-    private var prefixes = PrefixIndex<Set<ConnectionID>>()
-
-    /// How many names and prefixes are subscribed to.
-    var count: Int { names.count + prefixes.count }
-    var prefixCount: Int { prefixes.count }
-    var allPrefixes: [NamePrefix] { prefixes.prefixes }
-
-    func contains(prefix: NamePrefix) -> Bool { prefixes[prefix] != nil }
-    func rule(of name: NotifyName) -> Rule? { names[name]?.rule }
-
-    /// - Returns: the previous status of its rule; nil if nobody subscribed to the name.
-    mutating func add(_ subscriber: ConnectionID, _ name: NotifyName) -> Rule? {
-        guard let entry = names[name] else {
-            names[name] = Entry(subscribers: .one(subscriber), rule: .none)
-            return nil
-        }
-        switch entry.subscribers {
-        case .one(let other): if other != subscriber { names[name]?.subscribers = .many([other, subscriber]) }
-        case .many(var all):
-            // Taken out of the table first, so that the set is not copied.
-            names[name]?.subscribers = .one(subscriber)
-            all.insert(subscriber)
-            names[name]?.subscribers = .many(all)
-        }
-        return entry.rule
-    }
-
-    mutating func set(_ rule: Rule, of name: NotifyName) { names[name]?.rule = rule }
-
-    /// - Returns: the status of the name's rule, if nobody subscribes to it any more.
-    mutating func remove(_ subscriber: ConnectionID, _ name: NotifyName) -> Rule? {
-        guard let entry = names[name] else { return nil }
-        switch entry.subscribers {
-        case .one(subscriber):
-            names[name] = nil
-            return entry.rule
-        case .one: return nil
-        case .many(var all):
-            names[name]?.subscribers = .one(subscriber)
-            all.remove(subscriber)
-            names[name]?.subscribers = all.count == 1 ? .one(all.first ?? subscriber) : .many(all)
-            return nil
-        }
-    }
-
-    /// Forgets a name whose rule the bus has refused.
-    ///
-    /// - Returns: its subscribers.
-    mutating func drop(_ name: NotifyName) -> [ConnectionID] {
-        switch names.removeValue(forKey: name)?.subscribers {
-        case nil: []
-        case .one(let subscriber): [subscriber]
-        case .many(let all): Array(all)
-        }
-    }
-
-    /// - Returns: whether nobody subscribed to the prefix.
-    mutating func add(_ subscriber: ConnectionID, prefix: NamePrefix) -> Bool {
-        guard var all = prefixes[prefix] else {
-            prefixes[prefix] = [subscriber]
-            return true
-        }
-        all.insert(subscriber)
-        prefixes[prefix] = all
-        return false
-    }
-
-    /// - Returns: whether nobody subscribes to the prefix any more.
-    mutating func remove(_ subscriber: ConnectionID, prefix: NamePrefix) -> Bool {
-        guard var all = prefixes[prefix], all.remove(subscriber) != nil else { return false }
-        prefixes[prefix] = all.isEmpty ? nil : all
-        return all.isEmpty
-    }
-
-    mutating func drop(prefix: NamePrefix) -> [ConnectionID] {
-        defer { prefixes[prefix] = nil }
-        return Array(prefixes[prefix] ?? [])
-    }
-
-    /// The subscribers for whom a post of the name is kept. One that subscribes to two matching prefixes appears twice.
-    func subscribers(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
-        var byPrefix: [(NamePrefix, ConnectionID)] = []
-        prefixes.forEachPrefix(of: name) { prefix, subscribers in
-            for subscriber in subscribers { byPrefix.append((prefix, subscriber)) }
-        }
-        let byName: [ConnectionID] =
-            switch names[name]?.subscribers {
-            case nil: []
-            case .one(let subscriber): [subscriber]
-            case .many(let all): Array(all)
-            }
-        return (byName, byPrefix)
-    }
-
-    /// A subscriber takes the place of another that subscribes to these.
-    mutating func replace(_ previous: ConnectionID, by subscriber: ConnectionID, _ subjects: Subjects) {
-        // Added first: what has a subscriber keeps its rule.
-        for name in subjects.names {
-            _ = add(subscriber, name)
-            _ = remove(previous, name)
-        }
-        for prefix in subjects.prefixes {
-            _ = add(subscriber, prefix: prefix)
-            _ = remove(previous, prefix: prefix)
-        }
-    }
-
-    /// Releases memory when nobody subscribes to anything.
-    mutating func compact() { names = [:] }
 }

@@ -88,8 +88,10 @@ package struct CallWindow<Call: Hashable, Content> {
     private var lateCount = 0
     /// No reply is late before this time.
     private var nextEnd = Int64.max
+    private let limit: Int
 
-    package init() {}
+    /// - Parameter limit: how many may wait for replies that are still in time.
+    package init(limit: Int = CallWindow.limit) { self.limit = limit }
 
     /// When calls that wait may go on although nobody replies; nil if none waits.
     package var deadline: Int64? { waiting.isEmpty || nextEnd == .max ? nil : nextEnd }
@@ -145,7 +147,7 @@ package struct CallWindow<Call: Hashable, Content> {
     /// The next call to be made.
     package mutating func next(now: Int64) -> (call: Call, content: Content)? {
         noteLate(now)
-        while begun.count - lateCount < CallWindow.limit, begun.count < CallWindow.totalLimit,
+        while begun.count - lateCount < limit, begun.count < CallWindow.totalLimit,
             let call = turns.next(where: { counts[$0, default: Count()].begun < CallWindow.share })
         {
             guard let one = waiting.removeValue(forKey: call) else { continue }

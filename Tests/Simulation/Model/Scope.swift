@@ -183,6 +183,12 @@ extension Scope {
         return setting
     }
 
+    /// The agent does one thing at a time where it otherwise does hundreds at once.
+    private static func doesOneAtOnce(_ setting: inout World.Setting) {
+        (setting.proxyParts.request, setting.proxyParts.allowance, setting.proxyParts.turn) = (1, 1, 1)
+        setting.callLimit = 1
+    }
+
     /// An application naps.
     private static func nap(_ setting: inout World.Setting, _ depth: NapRule.Depth, heedsSound: Bool) {
         setting.hasDesktop = true
@@ -331,6 +337,30 @@ extension Scope {
             ]
         ),
         Scope(
+            "prefixes at once",
+            .small,
+            "an observer of three prefixes is suspended and resumed, at an agent that has rules of their own for two",
+            setting([0], [(0, 4), (0, 5), (0, 6)], [2, 1]) { $0.prefixRules = 2 },
+            [Move(1, post(2)), Move(1, post(1)), Move(inOrder: change(.suspended), change(.foreground))]
+        ),
+        Scope(
+            "prefixes in parts",
+            .medium,
+            "the same, while it cancels one, at an agent that does one thing at once",
+            setting([0], [(0, 4), (0, 5), (0, 6)], [2]) { setting in
+                doesOneAtOnce(&setting)
+                setting.prefixRules = 2
+            },
+            [Move(1, post(2)), Move(1, .cancel(0)), Move(inOrder: change(.suspended), change(.foreground))]
+        ),
+        Scope(
+            "suspended in parts",
+            .medium,
+            "two observers of three names are suspended, and one is resumed, by an agent that does one thing at once",
+            setting([0, 1], [(0, name), (0, other), (0, 0), (1, name), (1, other), (1, 0)], [name], doesOneAtOnce),
+            [Move(1, post), Move(inOrder: change(.suspended), change(.foreground)), Move(1, change(.suspended, 1))]
+        ),
+        Scope(
             "limit",
             .small,
             "names wait for an observer, and more are posted than there is room for",
@@ -398,6 +428,13 @@ extension Scope {
             .small,
             "an observer is stopped and continued, parked on the way, and posted to",
             setting([0], [(0, name)], [name]),
+            [Move(1, post), Move(1, .stop(process: 0, tears: false))]
+        ),
+        Scope(
+            "stopped in parts",
+            .medium,
+            "an observer of three names is stopped and continued, parked on the way, by an agent that does one thing at once",
+            setting([0], [(0, name), (0, other), (0, 0)], [name], doesOneAtOnce),
             [Move(1, post), Move(1, .stop(process: 0, tears: false))]
         ),
         Scope(
@@ -665,7 +702,8 @@ extension Scope {
         .confirmsAtOnce: "bus", .forgetsNames: "addition", .sendsRulesFirst: "addition", .closesBehind: "addition",
         .confirmsUnheld: "addition", .parksBehind: "parking held", .marksAtOnce: "suspend", .neverMarks: "suspend",
         .deliversNothing: "suspend", .confirmsDelivery: "delivery", .deliversTwice: "suspend",
-        .narrowsFirst: "prefixes", .handsBackEarly: "held back", .forgetsHeldBack: "held back and stopped",
+        .narrowsFirst: "prefixes", .handsBackEarly: "held back",
+        .forgetsHeldBack: "held back and stopped",
         .forgetsCutOff: "cut off", .believesAnybody: "order", .believesAnyPath: "reserved", .overtakes: "order",
         .dropsEarly: "room", .ignoresLock: "decider", .locksEveryone: "nap", .ignoresFocus: "nap",
         .ignoresEmptyDesktop: "sources", .ignoresApplication: "sources", .judgesEveryone: "sources",

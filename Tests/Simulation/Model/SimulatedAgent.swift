@@ -118,6 +118,8 @@ final class SimulatedAgent {
     static func coordinator(_ setting: World.Setting, _ mutation: Mutation?) -> Coordinator {
         var configuration = SimulatedAgent.configuration
         configuration.prefixRules = setting.prefixRules
+        configuration.proxyParts = setting.proxyParts
+        if let limit = setting.callLimit { configuration.callLimit = limit }
         configuration.facts = setting.policy
         if !setting.hasDesktop { configuration.sources = [] }
         if setting.exempts, mutation != .ignoresExempt {
@@ -135,6 +137,15 @@ final class SimulatedAgent {
 
     /// Whether the agent has a rule of its own for a name or a prefix.
     func hears(_ subject: Int) -> Bool { rules[subject] > 0 }
+    /// The rules that it has and does not need, if these are to be held.
+    func surplusRules(_ held: Set<Int>, _ setting: World.Setting) -> [Int] {
+        rules.indices.filter { subject in
+            if rules[subject] == 0 { return false }
+            if subject == Subject.everything { return held.count(where: Subject.isPrefix) <= setting.prefixRules / 2 }
+            return !held.contains(subject)
+        }
+    }
+
     func knows(_ index: Int) -> ConnectionID? { known.first { $0.value == index }?.key }
 
     /// What a connection was handed, and is handed once more if its process is parked before it confirms that.

@@ -144,5 +144,8 @@ extension World {
         if totals.held != held.count {
             oracle.fail("the agent holds \(totals.held) names, and \(held.count) are to be held")
         }
+        for subject in agent.surplusRules(held, setting) {
+            oracle.fail("the agent has a rule of \(Subject.ruleTitle(subject)) on the bus, which nobody needs")
+        }
     }
 }

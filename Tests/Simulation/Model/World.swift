@@ -156,6 +156,10 @@ package final class World {
         package var beginsWithAgent: Bool
         /// With more prefixes than this, the agent has a single rule for all.
         package var prefixRules: Int
+        /// How much the agent does at once for programs that don't listen.
+        var proxyParts = ProxyParts()
+        /// How many calls the agent makes before one is answered; nil for the usual limit.
+        var callLimit: Int?
         /// The process that follows the desktop from the beginning, if one does.
         package var follower: Int?
         /// The processes that belong to one application.
