@@ -327,6 +327,13 @@ class Judge:
                     while index < len(segments) - 1 and SUSPENDED in (segments[index].before, segments[index].after):
                         index += 1
                     until.append(segments[index].begin + GRACE)
+                    # What is kept for it is lost with the agent that keeps it.
+                    lost = any(
+                        trouble.losing and trouble.row == "agent-died" and post.begin < trouble.end
+                        and trouble.begin < until[-1] for trouble in troubles
+                    )
+                    must = not lost
+            if must:
                 closing = next(
                     (segment.begin for segment in segments[last:]
                      if segment.state is None and segment.after in (BACKGROUND, UNKNOWN)), math.inf

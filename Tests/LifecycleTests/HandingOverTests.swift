@@ -102,6 +102,27 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a report that an agent has not read when it is replaced reaches the next one`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let listener = try Listener(agent, names: ["com.example.a"])
+        let (isDone, failures) = (Counter(), Recorder<String>())
+        startThread {
+            var states = [NotifyCenter.Lifecycle.State.background, .foreground]
+            while isDone.value == 0 {
+                states.swapAt(0, 1)
+                do { try listener.center.lifecycle.report(states[0], timeout: .patience) } catch {
+                    failures.append("\(error)")
+                }
+            }
+            isDone.add()
+        }
+        _ = try replace(agent, times: isLongRun ? 100 : 10)
+        isDone.add()
+        try #require(isDone.wait(for: 2, timeout: .patience))
+        #expect(failures.elements == [])
+    }
+
+    @Test(arguments: busKinds)
     func `a frozen program is known to the next agent, and stays frozen`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let poster = agent.makeCenter()

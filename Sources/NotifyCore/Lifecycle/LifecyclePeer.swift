@@ -203,6 +203,12 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         requests[lastRequest] = Request(
             ask: { [self] agent in
                 link.call(question, to: agent, of: service) { [self] answer in
+                    // An agent that has been replaced leaves without answering what it has not read.
+                    if case .failure(let fault) = answer, fault.saysGone, !fault.isOfLostConnection,
+                        link.lifecycle.agent != agent
+                    {
+                        return ask(question, then: completion)
+                    }
                     let reason = answer.isOfLostConnection ? link.lossError ?? .disconnected : noAgent
                     completion(answer.mapError { $0.saysGone ? .unreachable(reason) : .refused($0) }, agent)
                 }
