@@ -327,9 +327,9 @@ class Judge:
                     while index < len(segments) - 1 and SUSPENDED in (segments[index].before, segments[index].after):
                         index += 1
                     until.append(segments[index].begin + GRACE)
-                    # What is kept for it is lost with the agent that keeps it.
+                    # What is kept for it is lost with the agent that keeps it, or with its own connection.
                     lost = any(
-                        trouble.losing and trouble.row == "agent-died" and post.begin < trouble.end
+                        trouble.losing and trouble.row in ("agent-died", "lost-connection") and post.begin < trouble.end
                         and trouble.begin < until[-1] for trouble in troubles
                     )
                     must = not lost
