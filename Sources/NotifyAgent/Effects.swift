@@ -29,6 +29,11 @@ extension Agent {
         case .tellDecider(let observer, let decider):
             let (message, name) = (AgentInterface.Decided(decider.name), observer.name)
             if observer.isRelayed { relaying.emit(message, to: name) } else { link.emit(message, to: name) }
+        case .keepStates(let observer, let states):
+            let message = ObserverInterface.KeepStates(
+                states.map { .init(name: $0.name.string, number: $0.entry.value, stamp: $0.entry.stamp) }
+            )
+            link.call(message, ofObserver: observer.name) { [self] _ in handle(.statesAreKept(observer.id)) }
         case .awaitHeldBack(let id):
             link.callBus("GetId", []) { [self] _ in handle(.nothingIsHeldBack(id)) }
         case .announce(let change):

@@ -36,6 +36,14 @@ extension Coordinator {
             case .failed(let reason): "Process \(id) can't be frozen: \(reason)."
             }
         stepFreezing(id) { $0.froze(failure) }
+        for connection in directory.connections(of: id) {
+            guard let names = directory[connection]?.subjects.names else { continue }
+            if failure == nil {
+                noLongerKeepsStates(connection, of: names)
+            } else {
+                keepStates(of: names, by: connection)
+            }
+        }
         updateLook(at: id)
     }
 
@@ -80,6 +88,7 @@ extension Coordinator {
                 observer.parking = .draining
                 observer.stateAfterParking = observer.transition.wish
             }
+            noLongerKeepsStates(connection, of: observer.subjects.names)
             // What the bus has read of what it added has arrived by then.
             subscribe(observer.subjects, for: connection, then: .parking, synchronizes: true)
         }

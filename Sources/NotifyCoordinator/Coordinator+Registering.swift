@@ -55,7 +55,7 @@ extension Coordinator {
         directory.insert(observer)
         ledger.connectionCame(of: observer.user)
         observedNames.insert(observer.subjects)
-        restoreStates(newcomer.statement, of: observer.user)
+        restoreStates(newcomer.statement, of: observer.user, by: id)
         emit(.begin(id))
         if isFirst { emit(.present(observer.process)) }
         letRun(observer.process)
@@ -156,7 +156,7 @@ extension Coordinator {
         observedNames.remove(old)
         if newcomer.hasSocket { emit(.begin(id)) }
         forget(old.subtracting(new), of: id)
-        restoreStates(newcomer.statement, of: observer.user)
+        restoreStates(newcomer.statement, of: observer.user, by: id)
         holdIfNeeded(new, for: id, then: .renewal(call))
     }
 
@@ -184,6 +184,7 @@ extension Coordinator {
             if observer.isParked, !observer.hasSocket { observer.gaps.formUnion(new) }
         }
         observedNames.insert(new)
+        keepStates(of: new.names, by: id)
         holdIfNeeded(added, for: id, then: .addition(call))
     }
 
@@ -206,6 +207,7 @@ extension Coordinator {
         proxies.unsubscribe(removed, for: id)
         followProxies()
         nameStates.forget(removed.names) { observedNames.containsExactly($0) }
+        noLongerKeepsStates(id, of: removed.names)
         dropPending(of: id)
     }
 
@@ -240,6 +242,9 @@ extension Coordinator {
         if !keepsAccount { ledger.observeLess(observer.subjects, by: observer.user) }
         observedNames.remove(observer.subjects)
         nameStates.forget(observer.subjects.names) { observedNames.containsExactly($0) }
+        witnesses.forget(id)
+        window.forget(.states(id))
+        noLongerKeepsStates(id, of: observer.subjects.names)
         proxies.unsubscribeAll(for: id)
         followProxies()
         window.forget(.state(id))

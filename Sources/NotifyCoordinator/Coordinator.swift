@@ -26,7 +26,7 @@ package struct Coordinator {
         package var prefixRules = PrefixRules.limit
         package var proxyParts = ProxyParts()
         /// How many calls to observers may be unanswered.
-        package var callLimit = CallWindow<ObserverCall, LifecycleState>.limit
+        package var callLimit = CallWindow<ObserverCall, LifecycleState?>.limit
         /// The names of which it is told whether anybody wants them.
         package var interests: Set<NotifyName> = []
         /// Names whose state only the agent sets.
@@ -51,10 +51,11 @@ package struct Coordinator {
     private var ownSubjects = Subjects()
     var proxies: ProxySubscriptions
     var nameStates: NameStateTable
+    var witnesses = StateWitnesses()
     /// The states of names that the agent posts itself.
     var eventStates: [NotifyName: UInt64] = [:]
     var requests = Requests()
-    var window: CallWindow<ObserverCall, LifecycleState>
+    var window: CallWindow<ObserverCall, LifecycleState?>
     var ledger: Ledger
     /// The calls that have not been answered.
     var calls: Set<CallID> = []
@@ -89,7 +90,11 @@ package struct Coordinator {
         if mustReviewNaps { reviewNaps() }
         // Connections that are waiting to be informed of their states: as many as the bus allows at once.
         while window.isWaiting, let (call, state) = window.next(now: now.nanoseconds) {
-            guard case .state(let id) = call, let observer = directory[id], !observer.isParked else {
+            if case .states(let id) = call {
+                tellStates(id)
+                continue
+            }
+            guard case .state(let id) = call, let state, let observer = directory[id], !observer.isParked else {
                 window.hasAnswered(call)
                 continue
             }
@@ -115,6 +120,7 @@ package struct Coordinator {
         hasher.combine(ownSubjects)
         hasher.combine(proxies)
         hasher.combine(nameStates)
+        hasher.combine(witnesses)
         hasher.combine(eventStates)
         hasher.combine(requests)
         hasher.combine(window)
@@ -175,11 +181,15 @@ package struct Coordinator {
         case .markIsReached(let id): directory[id]?.transition.markIsReached()
         case .told(let id, let reply): observerReplied(id, reply)
         case .delivered(let id): deliveryIsRead(id)
+        case .statesAreKept(let id): statesAreKept(id)
         case .nothingIsHeldBack(let id): if !isHeir(id) { advance(id) { $0.nothingIsHeldBack() } }
         case .froze(let process, let outcome): processFroze(process, outcome)
         case .thawed(let process, let failure):
             directory[process: process]?.freezing.thawed(failure)
             freezeIfSuspended(process)
+            for id in directory.connections(of: process) {
+                if let observer = directory[id] { keepStates(of: observer.subjects.names, by: id) }
+            }
             updateLook(at: process)
         case .drained(let id): streamIsRead(id)
         case .found(let id, let names): keep(names, for: id)
@@ -205,6 +215,7 @@ package struct Coordinator {
         case .alarm: expireRequests()
         case .inherit(let heritage, let processes): inherit(heritage, processes)
         case .heritageIsPartial: heritageIsPartial()
+        case .heritageIsOld: nameStates.forgetAll { observedNames.containsExactly($0) }
         case .ending(let kept):
             thawEverything(except: kept)
             perform(naps.end())
@@ -272,21 +283,26 @@ extension Coordinator {
             throw Refusal(.notObserved, "No connection observes '\(name)', so it has no state.")
         }
         answer(call, .stamp(nameStates.set(value, of: name, now: stamp)))
+        haveStatesKept(of: [name])
     }
 
     /// The same permission as to post the name.
-    private func maySetState(of name: NotifyName, _ user: UInt32) -> Bool {
+    func maySetState(of name: NotifyName, _ user: UInt32) -> Bool {
         user == 0 || name.isOpen(to: user) && !(configuration.reservesNames && name.isReserved)
     }
 
     /// Takes over the states that a connection had set under an earlier agent.
-    mutating func restoreStates(_ statement: Newcomer.Statement, of user: UInt32) {
+    mutating func restoreStates(_ statement: Newcomer.Statement, of user: UInt32, by id: ConnectionID) {
         for (name, entry) in statement.states
         where statement.subjects.names.contains(name) && maySetState(of: name, user)
             && !configuration.events.contains(name)
         {
+            let known = nameStates.entry(of: name)
             nameStates.restore(entry, of: name, now: stamp)
+            if nameStates.entry(of: name) != known { witnesses[name] = nil }
+            if witnesses[name] == nil, nameStates.entry(of: name) == entry { witnesses[name] = id }
         }
+        keepStates(of: statement.subjects.names, by: id)
     }
 
     private var stamp: UInt64 { UInt64(max(0, now.nanoseconds)) }

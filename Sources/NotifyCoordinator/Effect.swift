@@ -21,6 +21,9 @@ package enum Effect: Sendable {
     /// Deliver names that were posted while a connection was suspended; ends in `delivered` if there are any. An empty
     /// list says that there are no more.
     case deliver(Recipient, [NotifyName])
+    /// Have a connection remember the states of names, to report them to the next agent if this one dies; ends in
+    /// `statesAreKept`.
+    case keepStates(Recipient, [Heritage.State])
     /// Inform a connection who has decided on its state.
     case tellDecider(Recipient, Decider)
     /// Wait until no post is held back any more; ends in `nothingIsHeldBack`.

@@ -39,6 +39,8 @@ package enum Event: Sendable {
     case told(ConnectionID, Reply)
     /// The result of `deliver` with names: the connection has read them. The results come in the order of the calls.
     case delivered(ConnectionID)
+    /// The result of `keepStates`.
+    case statesAreKept(ConnectionID)
     /// The result of `awaitHeldBack`.
     case nothingIsHeldBack(ConnectionID)
     /// The result of `freeze`.
@@ -87,6 +89,8 @@ package enum Event: Sendable {
     case programIsToEnd(NapProgram)
     /// The agent before this one has handed over what it knows. These of its processes exist. Ends in `isInherited`.
     indirect case inherit(Heritage, [Newcomer.ProcessFacts])
+    /// Whoever observes has registered since: what is known of others is of no use.
+    case heritageIsOld
     /// Posts that the agent before this one had not read are lost.
     case heritageIsPartial
     /// The agent terminates. These processes stay as they are.

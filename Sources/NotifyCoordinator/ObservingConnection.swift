@@ -193,4 +193,6 @@ enum ObserverCall: Hashable {
     case state(ConnectionID)
     /// All that was delivered to it.
     case delivery(ConnectionID)
+    /// The states that it is to remember.
+    case states(ConnectionID)
 }

@@ -64,7 +64,9 @@ package enum ObserverInterface {
     package static let name = "org.notifybus.Observer1"
     package static let path = "/org/notifybus/Observer1"
 
-    package static let methods: [any ProtocolCall.Type] = [SetState.self, Deliver.self, DeliverPosts.self]
+    package static let methods: [any ProtocolCall.Type] = [
+        SetState.self, Deliver.self, DeliverPosts.self, KeepStates.self,
+    ]
     package static let signals: [any ProtocolMessage.Type] = [Mark.self]
 }
 

@@ -368,6 +368,25 @@ extension ObserverInterface {
         package init(_ value: [String]) { self.value = value }
     }
 
+    /// The states of names, to be reported when the observer registers with the next agent.
+    package struct KeepStates: ProtocolCall {
+        package typealias Answer = Acknowledgement
+        package static let member = "KeepStates"
+        package static let parameters = [Parameter("states", "a(stt)")]
+        package var states: [AgentInterface.NameStateEntry]
+
+        package init(_ states: [AgentInterface.NameStateEntry]) { self.states = states }
+
+        package init(reading arguments: [BusValue]) throws(ArgumentError) {
+            guard let value = arguments.first, let states = AgentInterface.NameStateEntry.read(value) else {
+                throw .types(expected: Self.signature, given: "")
+            }
+            self.states = states
+        }
+
+        package var arguments: [BusValue] { [AgentInterface.NameStateEntry.value(states)] }
+    }
+
     /// Posts that the relay has heard for the observer, in their order. The next call follows when this one is answered.
     package struct DeliverPosts: ProtocolCall {
         package typealias Answer = Acknowledgement

@@ -70,7 +70,7 @@ extension AgentInterface {
             ]
             if !earlier.isEmpty { options.append(("earlier", .strings(earlier))) }
             if let socket { options.append(("socket", .descriptor(socket))) }
-            if !states.isEmpty { options.append(("states", .array(element: "(stt)", states.map(\.value)))) }
+            if !states.isEmpty { options.append(("states", NameStateEntry.value(states))) }
             return [.dictionary(options)]
         }
 
@@ -113,9 +113,14 @@ extension AgentInterface {
             self.stamp = stamp
         }
 
-        fileprivate var value: BusValue { .structure([.string(name), .uint64(number), .uint64(stamp)]) }
+        static func value(_ entries: [NameStateEntry]) -> BusValue {
+            .array(
+                element: "(stt)",
+                entries.map { .structure([.string($0.name), .uint64($0.number), .uint64($0.stamp)]) }
+            )
+        }
 
-        fileprivate static func read(_ value: BusValue) -> [NameStateEntry]? {
+        static func read(_ value: BusValue) -> [NameStateEntry]? {
             guard case .array("(stt)", let elements) = value else { return nil }
             var entries: [NameStateEntry] = []
             for element in elements {

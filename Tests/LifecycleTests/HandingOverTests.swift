@@ -187,6 +187,105 @@ import Testing
         }
     }
 
+    private static let name: NotifyName = "com.example.state"
+
+    /// Kills the agent once it has told observers what they are to remember, and starts another one.
+    private func killAndRestart(_ agent: AgentBus, _ listener: Listener) throws {
+        // What the agent has sent before it answers reaches them, even if the agent does not live to see it.
+        _ = try agent.state(of: listener.name)
+        try agent.killAgent()
+        try agent.restartAgent()
+    }
+
+    private func expect(_ value: UInt64, _ listener: Listener) throws {
+        let isTold = try waitUntil(timeout: .patience) { try listener.center.state(of: Self.name) == value }
+        #expect(isTold)
+    }
+
+    @Test(arguments: busKinds)
+    func `after SIGKILL the state of a name is told again by whoever observes it`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let listeners = try (0..<3).map { _ in try Listener(agent, names: [Self.name]) }
+        let setter = agent.makeCenter()
+        try setter.setState(42, of: Self.name)
+        setter.close()
+        for (number, listener) in listeners.enumerated() {
+            try killAndRestart(agent, listener)
+            try expect(42, listener)
+            for other in listeners[number...] {
+                let name = try other.center.observingName()
+                let isKnown = try waitUntil(timeout: .patience) { try agent.state(of: name) == "foreground" }
+                try #require(isKnown)
+            }
+            // Another one remembers it from now on.
+            let name = try listener.center.observingName()
+            listener.center.close()
+            let hasGone = try waitUntil(timeout: .patience) { try agent.state(of: name) == nil }
+            try #require(hasGone)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `after SIGKILL the newest state of a name counts, whoever remembers an older one`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let listeners = try (0..<3).map { _ in try Listener(agent, names: [Self.name]) }
+        for (number, listener) in listeners.enumerated() {
+            try listener.center.setState(UInt64(number + 1), of: Self.name)
+        }
+        // Neither the last one to set it nor the first one to be told it is needed.
+        let newest = try #require(listeners.last)
+        for _ in 0..<3 {
+            try killAndRestart(agent, newest)
+            for listener in listeners {
+                let name = try listener.center.observingName()
+                let isKnown = try waitUntil(timeout: .patience) { try agent.state(of: name) == "foreground" }
+                try #require(isKnown)
+            }
+            #expect(try newest.center.state(of: Self.name) == 3)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `whoever observes a name later remembers its state if nobody else does`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let first = try Listener(agent, names: [Self.name])
+        try first.center.setState(7, of: Self.name)
+        let second = try Listener(agent, names: [Self.name])
+        let name = first.name
+        first.center.close()
+        let hasGone = try waitUntil(timeout: .patience) { try agent.state(of: name) == nil }
+        try #require(hasGone)
+        try killAndRestart(agent, second)
+        try expect(7, second)
+    }
+
+    @Test(arguments: busKinds)
+    func `nobody but the agent has an observer remember the state of a name`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let listener = try Listener(agent, names: [Self.name])
+        try listener.center.setState(7, of: Self.name)
+        let stranger = agent.makeCenter()
+        try stranger.open()
+        let answer = Recorder<String>()
+        let name = listener.name
+        stranger.perform { link in
+            let forged = AgentInterface.NameStateEntry(name: Self.name.string, number: 666, stamp: .max)
+            link.call(
+                name,
+                path: ObserverInterface.path,
+                interface: ObserverInterface.name,
+                member: ObserverInterface.KeepStates.member,
+                ObserverInterface.KeepStates([forged]).arguments
+            ) { result in
+                if case .failure(let fault) = result { answer.append(fault.name) } else { answer.append("") }
+            }
+        }
+        try #require(answer.wait(forCount: 1, timeout: .patience))
+        #expect(answer.elements == ["org.freedesktop.DBus.Error.AccessDenied"])
+        try killAndRestart(agent, listener)
+        try expect(7, listener)
+    }
+
     @Test(arguments: busKinds)
     func `a change of state is refused or in force while agents replace each other`(kind: BusKind) throws {
         let agent = try AgentBus(kind)

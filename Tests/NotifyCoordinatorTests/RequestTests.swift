@@ -300,6 +300,36 @@ import Testing
         return world.answers[call]
     }
 
+    @Test func `one of those that observe a name is told its state, by one call at a time`() throws {
+        var world = World()
+        let names = ["com.example.a", "com.example.b", "com.example.c"]
+        let ids = try (1...3).map { number in
+            _ = try world.register(":1.\(number)", World.process(Int32(number)), names)
+            return try #require(world.coordinator.id(of: ":1.\(number)"))
+        }
+        world.answersKeeping = false
+        for name in names { _ = try setNameState(&world, name, by: Self.own) }
+        #expect(world.kept == [ids[0]: [["com.example.a 7"]]])
+        world.send(.statesAreKept(ids[0]))
+        #expect(world.kept[ids[0]]?.last == ["com.example.b 7", "com.example.c 7"])
+        world.send(.connectionEnded(ids[0]))
+        #expect(world.kept[ids[1]] == [["com.example.a 7", "com.example.b 7", "com.example.c 7"]])
+        world.send(.connectionEnded(ids[1]))
+        #expect(world.kept[ids[2]]?.count == 1)
+        world.send(.connectionEnded(ids[2]))
+        guard case .value(0)? = try nameState(&world, "com.example.a") else { return #expect(Bool(false)) }
+    }
+
+    @Test func `whoever may not set the state of a name is not asked to remember it`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(1, user: Self.other), ["user.uid.1000.a"])
+        _ = try setNameState(&world, "user.uid.1000.a", by: Self.own)
+        #expect(world.kept.isEmpty)
+        _ = try world.register(":1.2", World.process(2, user: Self.own), ["user.uid.1000.a"])
+        let id = try #require(world.coordinator.id(of: ":1.2"))
+        #expect(world.kept == [id: [["user.uid.1000.a 7"]]])
+    }
+
     @Test func `the state of a name is set by who may post it, while somebody observes it`() throws {
         var configuration = Coordinator.Configuration()
         configuration.events = ["org.notifybus.session.lock"]

@@ -26,6 +26,9 @@ struct World {
     private(set) var announced: [Effect.StateChange] = []
     /// Who has decided on the states of connections, as these were told.
     private(set) var deciders: [ConnectionID: [Decider]] = [:]
+    /// The states that connections were to remember, one call after the other.
+    private(set) var kept: [ConnectionID: [[String]]] = [:]
+    var answersKeeping = true
     /// Connections that were to be watched, again if they registered again.
     private(set) var begun: [ConnectionID] = []
     private(set) var hasObservers = false
@@ -89,6 +92,9 @@ struct World {
             observers[id, default: []].append(.told(id, .done(dropped: nil, isHoldingBack: false)))
         case .announce(let change): announced.append(change)
         case .tellDecider(let observer, let decider): deciders[observer.id, default: []].append(decider)
+        case .keepStates(let observer, let states):
+            kept[observer.id, default: []].append(states.map { "\($0.name) \($0.entry.value)" })
+            if answersKeeping { observers[observer.id, default: []].append(.statesAreKept(observer.id)) }
         case .begin(let id): begun.append(id)
         case .observersCome:
             #expect(!hasObservers)

@@ -22,6 +22,8 @@ struct Predecessor {
 extension Agent {
     /// How long the agent before this one may take, in milliseconds: it waits for a second itself.
     private static let patience: Int64 = 3_000
+    /// Within which time everybody has registered with this agent, in milliseconds.
+    private static let arrival: Int64 = 10_000
 
     /// - Parameter completion: called at once if there is nothing to take over.
     func inheritIfPossible(otherwise completion: @escaping () -> Void) {
@@ -127,6 +129,7 @@ extension Agent {
             metadata: ["from": "\(predecessor?.name ?? "")", "mark": outcome.hasMark ? "seen" : "missed"]
         )
         predecessor = nil
+        _ = loop.after(Agent.arrival) { [self] in handle(.heritageIsOld) }
         let completion = whenPredecessorIsRead
         whenPredecessorIsRead = nil
         completion?()

@@ -27,6 +27,16 @@ package struct NameStateTable: Hashable {
         entries.sorted { $0.value.stamp < $1.value.stamp }.map { ($0.key, $0.value) }
     }
 
+    var isEmpty: Bool { entries.isEmpty }
+
+    func entry(of name: NotifyName) -> Entry? { entries[name] }
+
+    /// Those of these names that have one.
+    func known(among names: Set<NotifyName>) -> [NotifyName] {
+        if entries.isEmpty { return [] }
+        return entries.count < names.count ? entries.keys.filter(names.contains) : names.filter { entries[$0] != nil }
+    }
+
     func isPinned(_ name: NotifyName) -> Bool { pinned[name] != nil }
 
     subscript(name: NotifyName) -> UInt64 { entries[name]?.value ?? pinned[name] ?? 0 }
@@ -47,11 +57,13 @@ package struct NameStateTable: Hashable {
         entries[name] = Entry(value: entry.value, stamp: stamp)
     }
 
+    /// Forgets every state that nobody observes.
+    mutating func forgetAll(unless isObserved: (NotifyName) -> Bool) {
+        for name in entries.keys where pinned[name] == nil && !isObserved(name) { entries[name] = nil }
+    }
+
     /// Forgets the states of those of these names that nobody observes.
     mutating func forget(_ names: Set<NotifyName>, unless isObserved: (NotifyName) -> Bool) {
-        if entries.isEmpty { return }
-        let candidates =
-            entries.count < names.count ? entries.keys.filter(names.contains) : names.filter { entries[$0] != nil }
-        for name in candidates where pinned[name] == nil && !isObserved(name) { entries[name] = nil }
+        for name in known(among: names) where pinned[name] == nil && !isObserved(name) { entries[name] = nil }
     }
 }

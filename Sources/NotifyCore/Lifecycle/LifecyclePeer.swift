@@ -89,6 +89,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func namesHaveChanged(names: [String], prefixes: [String], added: Bool) {
+        if !added { nameStates.forget(names) }
         if added, prefixes.isEmpty, isAnswerDue, link.reach.hearsEverything, link.lifecycle.isOpen {
             return untold.formUnion(names)
         }
@@ -144,6 +145,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 run(.setState(message.state, additions: message.additions, caller))
             case ObserverInterface.Deliver.member where isAgent:
                 run(.deliver(try ObserverInterface.Deliver(call.arguments).value, caller))
+            case ObserverInterface.KeepStates.member where isAgent:
+                keep(try ObserverInterface.KeepStates(call.arguments).states)
+                link.reply(to: caller)
             case ObserverInterface.DeliverPosts.member where isAgent && service == .relay:
                 link.receive(try ObserverInterface.DeliverPosts(call.arguments))
                 link.reply(to: caller)
@@ -160,6 +164,16 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             link.refuse(caller, error.fault(for: call.member))
         }
         return true
+    }
+
+    /// The next agent learns these from this connection, if this agent dies.
+    private func keep(_ states: [AgentInterface.NameStateEntry]) {
+        for state in states {
+            guard let name = try? NotifyName(state.name), !link.registry.topics(of: [.name(name)]).isEmpty else {
+                continue
+            }
+            nameStates.note(NameStates.Entry(value: state.number, stamp: state.stamp), of: name)
+        }
     }
 
     // MARK: - Reports by the program

@@ -75,7 +75,7 @@ extension NotifyCenter {
     }
 }
 
-/// The states of names that this center has set and the agent keeps, to be reported to the next agent.
+/// The states of names that this center has set, or has been asked to remember, to be reported to the next agent.
 final class NameStates: Sendable {
     struct Entry {
         let value: UInt64
@@ -90,11 +90,22 @@ final class NameStates: Sendable {
     private let contents = Monitor(Contents())
 
     func note(_ entry: Entry, of name: NotifyName) {
-        contents.withLock { $0.entries[name] = entry }
+        contents.withLock { contents in
+            if let known = contents.entries[name], known.stamp > entry.stamp { return }
+            contents.entries[name] = entry
+        }
     }
 
     func forget(_ name: NotifyName) {
         contents.withLock { $0.entries[name] = nil }
+    }
+
+    /// These are not observed any more.
+    func forget(_ names: [String]) {
+        contents.withLock { contents in
+            if contents.entries.isEmpty { return }
+            for name in names.compactMap({ try? NotifyName($0) }) { contents.entries[name] = nil }
+        }
     }
 
     /// The argument for the agent's method `Register`.

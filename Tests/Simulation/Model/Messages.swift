@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
@@ -56,6 +57,7 @@ enum PeerMessage {
     case deliver(Int, [String])
     case delivered(Int)
     case decided(String)
+    case keepStates(Int, [Heritage.State])
     case mark(UInt64)
 
     /// The serial of a call that expects an answer.
@@ -65,6 +67,7 @@ enum PeerMessage {
             .setState(let serial, _, _), .setNameState(let serial, _, _):
             serial
         case .deliver(let serial, _), .names(let serial, _): serial >= 0 ? serial : nil
+        case .keepStates(let serial, _): serial
         default: nil
         }
     }
@@ -98,8 +101,8 @@ enum PeerMessage {
             case .decided(let decider):
                 let signal = AgentInterface.Decided(decider)
                 return .decided(try AgentInterface.Decided(signal.arguments).value)
-            case .follow, .setNameState, .stamp, .report, .change, .release, .done, .refused, .stateIsSet, .delivered,
-                .mark, .namesAdded:
+            case .keepStates, .follow, .setNameState, .stamp, .report, .change, .release, .done, .refused, .stateIsSet,
+                .delivered, .mark, .namesAdded:
                 return self
             }
         } catch {
@@ -207,6 +210,12 @@ extension PeerMessage {
         case .mark(let number):
             hasher.combine(18)
             hasher.combine(number)
+        case .keepStates(let serial, let states):
+            hasher.combine(SIMD2(19, serial))
+            for state in states {
+                hasher.combine(state.name)
+                hasher.combine(state.entry)
+            }
         }
     }
 }

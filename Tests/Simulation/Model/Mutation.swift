@@ -37,6 +37,7 @@ package enum Mutation: String, CaseIterable, Sendable {
     case forgetsFollowing = "the agent does not learn that a program follows the desktop"
     case saysLockedEarly = "the lock is reported to be in force before everybody has answered"
     case forgetsStates = "an observer does not tell the next agent which states it has set"
+    case remembersOwnStates = "an observer does not tell the next agent which states others have set"
     case insistsOnStates = "an observer tells the next agent that the states it has set are the newest"
     case believesReplaced = "an observer takes the word of an agent that the next has replaced for it"
     case callsOne = "only one of several registrations is called"

@@ -488,6 +488,16 @@ extension Scope {
             ]
         ),
         Scope(
+            "states of others",
+            .small,
+            "whoever has set the state of a name ends, and the agent is replaced",
+            setting([0, 1], [(0, name), (1, name)], [name]),
+            [
+                Move(inOrder: .setNameState(0, name: name, value: 1)), Move(1, .kill(process: 0)),
+                Move(1, .startAgent),
+            ]
+        ),
+        Scope(
             "successors",
             .medium,
             "the state of a name is set while the agent is replaced twice",
@@ -709,6 +719,7 @@ extension Scope {
         .ignoresEmptyDesktop: "sources", .ignoresApplication: "sources", .judgesEveryone: "sources",
         .believesDeadSource: "sources", .sleepAffectsAll: "lock", .overridesPerson: "decider",
         .forgetsFollowing: "nap", .saysLockedEarly: "lock", .forgetsStates: "states", .insistsOnStates: "states",
+        .remembersOwnStates: "states of others",
         .believesReplaced: "successors", .callsOne: "callbacks", .callsCancelled: "callbacks", .forgetsThaw: "freeze",
         .ignoresStream: "stopped", .coalescesEarly: "socket", .forgetsInFlight: "socket", .writesAgainLast: "socket",
         .exitsAtOnce: "socket", .coalescesDeliveriesEarly: "callbacks", .callsPastQueue: "callbacks",

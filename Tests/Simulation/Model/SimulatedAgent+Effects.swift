@@ -74,6 +74,8 @@ extension SimulatedAgent {
         case .tellDecider(let observer, let decider):
             if decider == Naps.decider { world.checkNap(of: self) }
             send(observer.id, .decided(decider.name), world)
+        case .keepStates(let observer, let states):
+            ask(.keeping(observer.id), .send(to: observer.name, .keepStates(lastSerial + 1, states)), world)
         case .awaitHeldBack(let id): ask(.heldBack(id), .ask(serial: lastSerial + 1), world)
         case .announce, .announceFact: break
         case .subscribe(let ticket, let names, let prefixes):

@@ -13,6 +13,7 @@ final class SimulatedAgent {
         indirect case whose(Int, String, AgentInterface.Register)
         case state(ConnectionID)
         case delivery(ConnectionID, [NotifyName])
+        case keeping(ConnectionID)
         case sender(String)
         /// Who posted the names in a stream that count only from their owner.
         case poster(ConnectionID, [NotifyName], ArraySlice<String>)
@@ -290,6 +291,7 @@ final class SimulatedAgent {
         case .whose(let serial, let sender, let registration):
             if isDone { register(serial, sender, registration, world) }
         case .delivery(let id, _): feed(.delivered(id), world)
+        case .keeping(let id): feed(.statesAreKept(id), world)
         case .sender(let sender):
             senders.learn(user: text.flatMap { UInt32($0) }, of: sender)
             while let post = senders.next() { feed(.posted(Subject.names[world.posts[post].name]), world) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
@@ -194,6 +195,13 @@ final class SimulatedObserver {
             run(.setState(state, additions: count, call(serial)), world)
         case .deliver(let serial, let names):
             run(.deliver(names, call(max(0, serial), wantsReply: serial >= 0)), world)
+        case .keepStates(let serial, let states):
+            for state in states where sender == lifecycle.agent && world.mutation != .remembersOwnStates {
+                guard let name = Subject.number(of: state.name), topics[name] != nil else { continue }
+                if let known = nameStates[name], known.stamp > state.entry.stamp { continue }
+                nameStates[name] = NameState(value: state.entry.value, stamp: state.entry.stamp)
+            }
+            send(sender, .delivered(serial), world)
         case .decided(let decider): run(.decided(decider, by: sender), world)
         case .registered(let serial, let answer): answered(serial, true, nil, answer, world)
         case .done(let serial): answered(serial, true, nil, nil, world)

@@ -55,7 +55,18 @@ extension World {
         nameStates[name] = NameState(value: value, stamp: stamp, setter: observer)
     }
 
+    /// Whoever observes a name knows its state: the agent may die now.
+    func checkWitnesses(_ agent: SimulatedAgent, _ living: [SimulatedObserver]) {
+        for name in 0..<Subject.nameCount where living.contains(where: { $0.observes(name) }) {
+            guard let told = agent.state(of: name), told != 0 else { continue }
+            if !observers.contains(where: { !$0.hasEnded && $0.nameStates[name]?.value == told }) {
+                oracle.fail("nobody remembers that the state of \(Subject.texts[name]) is \(told)")
+            }
+        }
+    }
+
     func checkNameStates(_ agent: SimulatedAgent, _ living: [SimulatedObserver]) {
+        checkWitnesses(agent, living)
         // A request on a connection that was lost may still have been carried out later.
         for name in 0..<Subject.nameCount where unansweredSettings[name] != 0 { nameStates[name] = nil }
         unansweredSettings = .zero

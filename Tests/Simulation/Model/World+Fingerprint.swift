@@ -155,6 +155,9 @@ extension SimulatedAgent.Question {
             hasher.combine(5)
             hasher.combine(id)
             hasher.combine(names)
+        case .keeping(let id):
+            hasher.combine(9)
+            hasher.combine(id)
         case .sender(let name):
             hasher.combine(6)
             hasher.combine(name)
