@@ -73,4 +73,105 @@ struct HandingOverSessionTests {
         try session.shell("notify-lifecycle suspend --freeze $one && systemctl --user stop notify-agent")
         try session.until("grep -q '^State:.[SR]' /proc/$one/status")
     }
+
+    // MARK: - No successor
+
+    /// Frozen programs may stay stopped for so long, in seconds, whatever becomes of the next agent.
+    private let limit = 5
+
+    /// Starts the agent in a unit whose program can be exchanged, and freezes an observer.
+    private func freeze(_ session: UserSession) throws {
+        try session.unit(
+            "notify-agent.service",
+            "[Unit]",
+            "StartLimitIntervalSec=0",
+            "[Service]",
+            "Type=dbus",
+            "BusName=org.notifybus.Agent1",
+            "ExecStart=\(session.home)/agent",
+            "ExecStopPost=\(session.home)/agent --thaw",
+            "FileDescriptorStoreMax=2"
+        )
+        try session.shell(
+            """
+            ln -s "$(command -v notify-agent)" "$HOME/agent"
+            systemctl --user start notify-agent
+            notify-wait -v -f com.example.a >"$HOME/heard" 2>"$HOME/log" & one=$!
+            """
+        )
+        try session.until("grep -q live \"$HOME/log\"")
+        try session.shell(
+            """
+            state() { read -r _ state _ < <(grep State "/proc/$1/status"); echo "$state"; }
+            notify-lifecycle suspend --freeze $one && [[ $(state $one) == T ]]
+            """
+        )
+    }
+
+    @Test(arguments: busKinds)
+    func `what is frozen continues if the next agent never starts`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try freeze(session)
+        try session.shell("ln -sf /bin/false \"$HOME/agent\"; ! systemctl --user restart notify-agent")
+        try session.until("[[ $(state $one) != T ]]", timeout: limit)
+        try session.until("! systemctl --user --all list-units 'notify-thaw-*' | grep -q notify-thaw", timeout: limit)
+        #expect(try session.shell("ls \"$XDG_RUNTIME_DIR/notifybus\"") == "")
+    }
+
+    @Test(arguments: busKinds)
+    func `what is frozen continues if the next agent can't read what it gets`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try freeze(session)
+        // Another version of the format. One of the two is the connection, which can't be opened.
+        try session.shell(
+            """
+            agent=$(readlink "$HOME/agent"); rm "$HOME/agent"
+            cat >"$HOME/agent" <<END
+            #!/bin/bash
+            for file in 3 4; do printf '\\377\\377\\377\\377' 2>/dev/null 1<>/proc/self/fd/\\$file; done
+            exec $agent "\\$@" 2>>$HOME/agent.log
+            END
+            chmod +x "$HOME/agent"
+            systemctl --user restart notify-agent
+            """
+        )
+        try session.until("[[ $(state $one) != T ]]", timeout: limit)
+        try session.until("grep -q 'ignored what another agent has left' \"$HOME/agent.log\"")
+    }
+
+    @Test(arguments: busKinds)
+    func `what is frozen continues if the next agent is killed right after it took over`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try freeze(session)
+        try session.shell("notify-agent --replace >\"$HOME/next.log\" 2>&1 & next=$!")
+        let bus = "busctl --user call org.freedesktop.DBus / org.freedesktop.DBus"
+        try session.until("[[ $(\(bus) GetConnectionUnixProcessID s org.notifybus.Agent1) == \"u $next\" ]]")
+        try session.shell("[[ $(state $one) == T ]]; kill -KILL $next")
+        try session.until("[[ $(state $one) != T ]]", timeout: limit)
+    }
+
+    @Test(arguments: busKinds)
+    func `what is frozen continues if the next agent is killed before it took over`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try freeze(session)
+        // Who only asks for it does nothing with it.
+        let agent = "org.notifybus.Agent1 /org/notifybus/Agent1 org.notifybus.Agent1"
+        try session.shell("busctl --user call \(agent) HandOver >/dev/null")
+        try session.until("[[ $(state $one) != T ]]", timeout: limit)
+    }
+
+    @Test(arguments: busKinds)
+    func `what is frozen stays so when an agent replaces another, which then has nothing to do with it`(kind: BusKind)
+        throws
+    {
+        let session = try UserSession(kind)
+        try freeze(session)
+        try session.shell("notify-agent --replace >\"$HOME/next.log\" 2>&1 & next=$!")
+        // The other one, its guard, and what its unit does at the end have then seen to everything.
+        try session.until("grep -q 'took over' \"$HOME/next.log\" && ! systemctl --user is-active -q notify-agent")
+        try session.until("! ls \"$XDG_RUNTIME_DIR/notifybus\" | grep -qv \"frozen.$next\\.\"")
+        try session.shell("[[ $(state $one) == T ]] && notify-lifecycle resume $one")
+        try session.until("[[ $(state $one) != T ]]", timeout: limit)
+        try session.shell("kill $next; wait $next || true")
+    }
 }

@@ -70,4 +70,36 @@ import Testing
         for number in 0...2 { file.remove(.process(2, start: UInt64(number))) }
         #expect(!marks.hasMarks(of: getpid()))
     }
+
+    /// Three parts: one is taken over, one is not, one has ended.
+    @Test func `what was left to a process continues unless an agent has taken it over`() throws {
+        let (folder, marks, program) = try folder { "+person process \($0) \($1)\n" }
+        let other = try start("/bin/sleep", ["1000"])
+        other.send(signal: SIGSTOP)
+        try #require(waitUntil(timeout: .patience) { processState(other.pid) == "T" })
+        func thing(_ process: RunningCommand) throws -> StoppedThing {
+            let time = ProcessFolder(of: process.pid)?.startTime
+            return try .process(process.pid, start: #require(time))
+        }
+        let (adopted, left) = (try thing(program), try thing(other))
+        // The agent that takes over, and the one that has left.
+        let agent = try start("/bin/sleep", ["1000"])
+        var (next, old) = (MarkFile(marks), MarkFile(marks))
+        // It has no file yet.
+        let isNothingGiven = next.give(to: agent.pid)
+        #expect(!isNothingGiven)
+        let isMarked = next.add(adopted, .person)
+        #expect(isMarked)
+        let isGiven = next.give(to: agent.pid)
+        #expect(isGiven && marks.hasMarks(of: agent.pid))
+        for thing in [adopted, left, .process(other.pid, start: 1)] {
+            let isMarked = old.add(thing, .person)
+            #expect(isMarked)
+        }
+        // The file of the dead agent, which says the same of the first.
+        #expect(marks.thawAbandoned().isEmpty && processState(program.pid) == "T")
+        marks.thawUnlessAdopted(within: 100)
+        #expect(continues(other.pid) && processState(program.pid) == "T" && !marks.hasMarks(of: getpid()))
+        withExtendedLifetime(folder) {}
+    }
 }

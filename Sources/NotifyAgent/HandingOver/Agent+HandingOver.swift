@@ -20,7 +20,7 @@ extension Agent {
         }
         guard call.wantsReply else { return }
         guard !isHandingOver else { throw .failed("This agent is already handing over to another one.") }
-        bequeath { [self] bequest in
+        bequeath(keepsFrozen: true) { [self] bequest in
             guard let bequest else {
                 link.refuse(call, .failed("This agent can't hand over what it knows."))
                 if hasHandedOver { isReplaced() }
@@ -43,10 +43,13 @@ extension Agent {
         if isOver { return end { completion(nil) } }
         isBeingRestarted { [self] isRestarted in
             guard isRestarted, !isOver, !isHandingOver else { return end { completion(nil) } }
-            bequeath { [self] bequest in
-                guard let bequest else { return end { completion(nil) } }
-                finishWriting()
-                completion(bequest)
+            isHandingOver = true
+            moveGuard { [self] in
+                bequeath(keepsFrozen: self.guardIsOutside) { [self] bequest in
+                    guard let bequest else { return end { completion(nil) } }
+                    finishWriting()
+                    completion(bequest)
+                }
             }
         }
     }
@@ -57,9 +60,13 @@ extension Agent {
 
     /// Ends, once no change is under way, and leaves what the agent knows, with its connection, for which the bus then
     /// queues posts.
-    private func bequeath(then completion: @escaping (Bequest?) -> Void) {
+    ///
+    /// - Parameter keepsFrozen: whether frozen processes stay frozen.
+    private func bequeath(keepsFrozen: Bool, then completion: @escaping (Bequest?) -> Void) {
         isHandingOver = true
-        awaitRest(until: .now + Agent.patience) { [self] in completion(isOver ? nil : makeBequest()) }
+        awaitRest(until: .now + Agent.patience) { [self] in
+            completion(isOver ? nil : makeBequest(keepsFrozen: keepsFrozen))
+        }
     }
 
     private func awaitRest(until limit: MonotonicTime, then completion: @escaping () -> Void) {
@@ -71,8 +78,9 @@ extension Agent {
         }
     }
 
-    private func makeBequest() -> Bequest? {
-        let heritage = coordinator.heritage
+    private func makeBequest(keepsFrozen: Bool) -> Bequest? {
+        var heritage = coordinator.heritage
+        if !keepsFrozen { for index in heritage.processes.indices { heritage.processes[index].frozenFor = nil } }
         for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
         // Nobody else tells whoever calls that the agent ends.
         isOver = true
@@ -82,7 +90,7 @@ extension Agent {
         hasHandedOver = true
         let kept = heritage.processes.filter { $0.frozenFor != nil }.map(\.id)
         end(keeping: Set(kept))
-        for process in kept { processes.leave(process) }
+        processes.leave(kept)
         var estate = Estate()
         (estate.heritage, estate.agent, estate.unread) = (heritage, uniqueName, unread)
         let file = estate.bytes.map(MemoryFile.make) ?? -1
@@ -142,5 +150,46 @@ extension Agent {
                 property("JobType", of: path, "Job") { finish($0?.string == "restart") }
             }
         }
+    }
+
+    // MARK: - What is frozen
+
+    /// Whether the process that lets continue what the next agent does not take over outlives the agent's unit.
+    private var guardIsOutside: Bool {
+        guard let child = processes.guardProcess, let own = ProcessFolder.cgroup(of: ProcessHandle.own) else {
+            return false
+        }
+        return ProcessFolder.cgroup(of: child).map { $0 != own } ?? false
+    }
+
+    /// Has the service manager put that process into a unit of its own: before the next agent is started, all others of the
+    /// unit must have ended.
+    private func moveGuard(then completion: @escaping () -> Void) {
+        guard let child = processes.guardProcess else { return completion() }
+        let manager = "org.freedesktop.systemd1"
+        let values: [(String, BusValue)] = [
+            ("Description", .string("Lets continue what an agent of NotifyBus has frozen")),
+            ("PIDs", .array(element: "u", [.uint32(UInt32(child))])), ("CollectMode", .string("inactive-or-failed")),
+        ]
+        let properties = BusValue.array(element: "(sv)", values.map { .structure([.string($0.0), .variant($0.1)]) })
+        let limit = MonotonicTime.now + Agent.patience / 2
+        link.call(
+            manager,
+            path: "/org/freedesktop/systemd1",
+            interface: "\(manager).Manager",
+            member: "StartTransientUnit",
+            [.string("notify-thaw-\(child).scope"), .string("fail"), properties, .array(element: "(sa(sv))", [])]
+        ) { [logger] answer in
+            if case .failure(let fault) = answer {
+                logger.warning("thawing what is frozen: the service manager says '\(fault.message)'")
+            }
+        }
+        // The job has begun some time after the answer, and is then gone soon.
+        awaitMove(until: limit, then: completion)
+    }
+
+    private func awaitMove(until limit: MonotonicTime, then completion: @escaping () -> Void) {
+        if guardIsOutside || limit <= .now { return completion() }
+        _ = loop.after(Agent.pause) { [self] in awaitMove(until: limit, then: completion) }
     }
 }

@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import NotifyCore
 
 /// Something that an agent has stopped, and that must not stay stopped.
 package enum StoppedThing: Hashable, Sendable {
@@ -47,6 +48,14 @@ package enum StoppedThing: Hashable, Sendable {
             if let process = ProcessFolder(of: pid), process.startTime == start {
                 linux_pidfd_signal(descriptor, SIGCONT)
             }
+        }
+    }
+
+    /// Whether it still exists.
+    fileprivate var isThere: Bool {
+        switch self {
+        case .cgroup(let folder): access(folder, F_OK) == 0
+        case .process(let pid, let start): ProcessFolder(of: pid)?.startTime == start
         }
     }
 
@@ -98,11 +107,14 @@ package enum StopReason: String, Sendable { case nap, person }
 /// The folder in which agents note what they stop, before they stop it: what the file of an agent that is gone says is to
 /// continue. See ``MarkFile``.
 ///
-/// Each agent has a file `frozen.PID.START`, for its process and when that started: so nothing is to be cleared away, whatever
-/// ends an agent, and agents of several buses don't get in each other's way.
+/// Each agent has a file `frozen.PID.START.N`, for its process and when that started: so nothing is to be cleared away, whatever
+/// ends an agent, and agents of several buses don't get in each other's way. What an agent leaves stopped for the next one
+/// belongs to the process that guards it: see ``ThawGuard``.
 package struct MarkFolder: Sendable {
     /// More agents than anybody has had killed.
     private static let maximumFiles = 256
+    /// How long the wait between two looks is, in milliseconds.
+    private static let pause: Int32 = 50
 
     let path: String
 
@@ -135,7 +147,7 @@ package struct MarkFolder: Sendable {
         return -1
     }
 
-    /// Lets everything continue that agents had stopped which are gone.
+    /// Lets everything continue that agents had stopped which are gone, unless another one has marked it, too.
     ///
     /// - Returns: what that was, with who had wanted it.
     @discardableResult
@@ -144,14 +156,42 @@ package struct MarkFolder: Sendable {
         guard folder >= 0 else { return [:] }
         defer { close(folder) }
         var things: [StoppedThing: StopReason] = [:]
-        for name in files where !isOfLivingAgent(name) {
-            for (thing, reason) in MarkFile.read(name, in: folder) {
+        let files = self.files
+        let abandoned = files.filter { !isOfLivingAgent($0) }
+        if abandoned.isEmpty { return [:] }
+        let marked = self.things(in: files.filter(isOfLivingAgent), folder)
+        for name in abandoned {
+            for (thing, reason) in MarkFile.read(name, in: folder) where marked[thing] == nil {
                 thing.thaw()
                 things[thing] = reason
             }
             unlinkat(folder, name, 0)
         }
         return things
+    }
+
+    /// Waits until other agents have marked what an agent has left to this process, and lets the rest continue.
+    ///
+    /// - Parameter limit: how long to wait, in milliseconds.
+    func thawUnlessAdopted(within limit: Int64) {
+        let folder = open()
+        guard folder >= 0 else { return }
+        defer { close(folder) }
+        let own = files.filter { MarkFile.agent(of: $0)?.pid == ProcessHandle.own && isOfLivingAgent($0) }
+        var things = self.things(in: own, folder)
+        let end = MonotonicTime.now + limit
+        while true {
+            let marked = self.things(in: files.filter { !own.contains($0) && isOfLivingAgent($0) }, folder)
+            things = things.filter { marked[$0.key] == nil && $0.key.isThere }
+            if things.isEmpty || end <= .now { break }
+            poll(nil, 0, MarkFolder.pause)
+        }
+        for thing in things.keys { thing.thaw() }
+        for name in own { unlinkat(folder, name, 0) }
+    }
+
+    private func things(in files: [String], _ folder: Int32) -> [StoppedThing: StopReason] {
+        files.reduce(into: [:]) { $0.merge(MarkFile.read($1, in: folder)) { $1 } }
     }
 
     /// Whether any agent's file is left.
@@ -204,6 +244,21 @@ struct MarkFile {
     mutating func remove(_ thing: StoppedThing) {
         guard things.removeValue(forKey: thing) != nil else { return }
         if things.isEmpty { end() } else { _ = write("-\(thing.text)\n") }
+    }
+
+    /// Gives the file to another process, as if that had stopped everything.
+    ///
+    /// - Returns: whether it has it now; the marks are forgotten here then.
+    mutating func give(to process: Int32) -> Bool {
+        let directory = folder.open()
+        guard directory >= 0 else { return false }
+        defer { close(directory) }
+        guard let start = ProcessFolder(of: process)?.startTime,
+            renameat(directory, name, directory, "\(MarkFile.prefix)\(process).\(start).\(count)") == 0
+        else { return false }
+        close(descriptor)
+        (descriptor, size, things) = (-1, 0, [:])
+        return true
     }
 
     private mutating func end() {

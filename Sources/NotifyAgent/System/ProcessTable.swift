@@ -97,15 +97,22 @@ final class ProcessTable {
             _ = Freezer.thaw(handle, stop, for: user)
             return false
         }
+        // Whoever guards it may have lost patience before it saw this mark.
+        guard Freezer.stop(of: handle) != nil else {
+            thawGuard.remove(stop.thing(handle))
+            return false
+        }
         entries[id]?.stop = (stop, user)
         return true
     }
 
-    /// Leaves a process stopped, for the next agent to adopt.
-    func leave(_ id: ProcessID) {
-        guard let entry = entries[id], let stop = entry.stop else { return }
-        entries[id]?.stop = nil
-        thawGuard.remove(stop.how.thing(entry.handle))
+    /// The process that lets everything continue if the agent is killed, while something is stopped.
+    var guardProcess: Int32? { thawGuard.process }
+
+    /// Leaves processes stopped, for the next agent to adopt; they are the only ones that still are.
+    func leave(_ ids: [ProcessID]) {
+        for id in ids { entries[id]?.stop = nil }
+        thawGuard.leave()
     }
 
     /// - Returns: what prevented it.

@@ -19,6 +19,8 @@ final class ThawGuard {
     private let servesMachine: Bool
     private let loop: EventLoop
     private var socket: Int32 = -1
+    /// The process; meaningless without a socket.
+    private var child: pid_t = 0
     private var marks: MarkFile
     private var timer: Int?
     /// Those that have not been looked at yet in this round.
@@ -55,6 +57,22 @@ final class ThawGuard {
         guard program != nil else { return }
         marks.remove(thing)
         if marks.things.isEmpty { end() }
+    }
+
+    /// The process, while something is stopped.
+    var process: Int32? { socket >= 0 ? child : nil }
+
+    /// Leaves what is still stopped to the process, which lets continue what no other agent takes over.
+    func leave() {
+        guard program != nil, !marks.things.isEmpty else { return }
+        let things = marks.things.keys
+        if socket < 0 || !marks.give(to: child) {
+            for thing in things {
+                thing.thaw()
+                marks.remove(thing)
+            }
+        }
+        end()
     }
 
     private func end() {
@@ -97,7 +115,6 @@ final class ThawGuard {
         // agent: see `ProcessTree`.
         posix_spawnattr_setflags(&attributes, ThawGuard.newSession)
         posix_spawn_file_actions_adddup2(&actions, ends[1], 0)
-        var child: pid_t = 0
         let options = ["notify-agent", "--thaw"] + (servesMachine ? ["--system"] : [])
         let words: [UnsafeMutablePointer<CChar>?] = options.map { strdup($0) } + [nil]
         // It needs nothing else of the environment.
@@ -139,9 +156,12 @@ final class ThawGuard {
 package enum Thawing {
     /// How long the process that has closed the socket may take to end, in milliseconds.
     private static let limit: Int32 = 5_000
+    /// How long the next agent may take to take over what this one has left, in milliseconds: a little less than anything
+    /// may stay stopped.
+    private static let adoptionLimit: Int64 = 4_500
 
     /// Waits for the end of input, which is that of the agent, and lets everything continue that agents had stopped which are
-    /// gone.
+    /// gone; what the agent has left to this process, if no other agent takes it over in time.
     package static func run(servesMachine: Bool) {
         // It is started as /proc/self/exe, which would be its name.
         linux_name_thread("notify-thaw")
@@ -161,5 +181,6 @@ package enum Thawing {
             while poll(&facts, 1, limit) < 0, errno == EINTR { continue }
         }
         folder.thawAbandoned()
+        folder.thawUnlessAdopted(within: adoptionLimit)
     }
 }
