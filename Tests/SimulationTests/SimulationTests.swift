@@ -65,7 +65,7 @@ import Testing
     private static let scopes: [Mutation: String] = [
         .closesBehind: "addition", .parksBehind: "parking held", .napsAtOnce: "naps", .ignoresUse: "naps in use",
         .keepsNappers: "naps", .forgetsNappers: "naps without agent",
-        .remembersOwnStates: "states of others",
+        .remembersOwnStates: "states of others", .unsubscribesFirst: "continued in parts",
     ]
 
     @Test(arguments: Mutation.allCases)

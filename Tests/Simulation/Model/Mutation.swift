@@ -17,6 +17,7 @@ package enum Mutation: String, CaseIterable, Sendable {
     case deliversNothing = "the agent keeps what was posted while a program was suspended"
     case confirmsDelivery = "the agent considers what it delivers as read at once"
     case deliversTwice = "the agent delivers twice what was posted"
+    case unsubscribesFirst = "the agent gives up the rules of a connection before the bus has those of its successor"
     case narrowsFirst = "the agent gives up the rules for prefixes before the bus has the one for all names"
     case handsBackEarly = "the agent hands back before it knows who sent what it holds back"
     case forgetsHeldBack = "what an observer holds back is lost with its connection"

@@ -45,7 +45,7 @@ package struct Scope: Sendable {
     /// So does the relay.
     private var relay: RelayingScene.Moves?
     var setting: World.Setting
-    /// What happens first. It comes to rest.
+    /// What happens first. It comes to rest, unless programs are parked.
     var prelude: [Step] = [.rest(1)]
     let moves: [Move]
 
@@ -188,6 +188,11 @@ extension Scope {
         (setting.proxyParts.request, setting.proxyParts.allowance, setting.proxyParts.turn) = (1, 1, 1)
         setting.callLimit = 1
     }
+
+    /// The first process is stopped, and the agent, whose connection is the fifth, has parked it.
+    private static let parked: [Step] =
+        [.rest(1), .stop(process: 0, tears: false), .notice(0)]
+        + repeatElement([.news, .route(4), .agent, .stream(0)], count: 40).joined()
 
     /// An application naps.
     private static func nap(_ setting: inout World.Setting, _ depth: NapRule.Depth, heedsSound: Bool) {
@@ -436,6 +441,19 @@ extension Scope {
             "an observer of three names is stopped and continued, parked on the way, by an agent that does one thing at once",
             setting([0], [(0, name), (0, other), (0, 0)], [name], doesOneAtOnce),
             [Move(1, post), Move(1, .stop(process: 0, tears: false))]
+        ),
+        // While the new connection waits for the rule of the name that it adds, there is room for a request of another one:
+        // were the rules of the previous one given up by turns with it, the prefix would be without a rule for a while.
+        Scope(
+            "continued in parts",
+            .small,
+            "a parked observer of a name and a prefix continues and adds a name, at an agent that does one thing at once",
+            setting([0], [(0, other), (0, 6)], [name, other]) { setting in
+                doesOneAtOnce(&setting)
+                setting.proxyParts.allowance = 2
+            },
+            prelude: parked + [.go(process: 0), .observe(0, 0)],
+            [Move(1, post(name), post(other))]
         ),
         Scope(
             "delivery",
@@ -712,7 +730,7 @@ extension Scope {
         .confirmsAtOnce: "bus", .forgetsNames: "addition", .sendsRulesFirst: "addition", .closesBehind: "addition",
         .confirmsUnheld: "addition", .parksBehind: "parking held", .marksAtOnce: "suspend", .neverMarks: "suspend",
         .deliversNothing: "suspend", .confirmsDelivery: "delivery", .deliversTwice: "suspend",
-        .narrowsFirst: "prefixes", .handsBackEarly: "held back",
+        .unsubscribesFirst: "continued in parts", .narrowsFirst: "prefixes", .handsBackEarly: "held back",
         .forgetsHeldBack: "held back and stopped",
         .forgetsCutOff: "cut off", .believesAnybody: "order", .believesAnyPath: "reserved", .overtakes: "order",
         .dropsEarly: "room", .ignoresLock: "decider", .locksEveryone: "nap", .ignoresFocus: "nap",

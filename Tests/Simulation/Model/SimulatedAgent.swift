@@ -333,6 +333,9 @@ final class SimulatedAgent {
             hasSocket: true,
             statement: statement
         )
+        if world.mutation == .unsubscribesFirst, id(of: registration.previous) != nil {
+            renewRules(Subject.numbers(registration.names, registration.prefixes), world)
+        }
         feed(.register(newCall(sender, serial, isRegistration: true), newcomer), world)
     }
 

@@ -30,6 +30,13 @@ extension World {
 }
 
 extension SimulatedAgent {
+    /// For a break of the protocol: rules that a connection leaves to its successor are given up, and requested again.
+    func renewRules(_ subjects: [Int], _ world: World) {
+        let inherited = subjects.filter(hears)
+        for subject in inherited { world.bus.write(.removeMatch(subject), connection) }
+        for subject in inherited { world.bus.write(.addMatch(subject, serial: 0), connection) }
+    }
+
     /// For a break of the protocol: of the requests for a target, those are forgotten that wait for another one's change.
     func forgetSuperseded(by change: Change) {
         let open = calls.filter { $0.value.change?.target == change.target && $0.value.change != nil }
