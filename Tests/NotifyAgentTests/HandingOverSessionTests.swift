@@ -88,8 +88,9 @@ struct HandingOverSessionTests {
             "[Service]",
             "Type=dbus",
             "BusName=org.notifybus.Agent1",
-            "ExecStart=\(session.home)/agent",
-            "ExecStopPost=\(session.home)/agent --thaw",
+            // The commands are one program, which goes by the name that it is started with.
+            "ExecStart=@\(session.home)/agent notify-agent",
+            "ExecStopPost=@\(session.home)/agent notify-agent --thaw",
             "FileDescriptorStoreMax=2"
         )
         try session.shell(

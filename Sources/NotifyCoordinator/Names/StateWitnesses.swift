@@ -77,7 +77,10 @@ extension Coordinator {
     private mutating func haveStateKept(of name: NotifyName, by observer: ObservingConnection) {
         witnesses[name] = observer.id
         witnesses.mustBeTold(observer.id, name)
-        window.enqueue(.states(observer.id), nil, of: observer.owner)
+        // The next call begins when the last one is answered.
+        if !window.hasBegun(.states(observer.id)) {
+            window.enqueue(.states(observer.id), nil, of: observer.owner)
+        }
     }
 
     /// Whether it would answer.

@@ -99,6 +99,9 @@ package struct CallWindow<Call: Hashable, Content> {
     /// Whether a call is to be made.
     package var isWaiting: Bool { !waiting.isEmpty }
 
+    /// Whether a call has been made that is not answered yet.
+    func hasBegun(_ call: Call) -> Bool { begun[call] != nil }
+
     var isEmpty: Bool { begun.isEmpty && waiting.isEmpty && counts.isEmpty && turns.isEmpty }
     func lineLength(of owner: Owner) -> Int { turns.count(of: owner) }
 
