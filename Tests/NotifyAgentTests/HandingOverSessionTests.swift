@@ -104,9 +104,10 @@ struct HandingOverSessionTests {
         try session.shell(
             """
             state() { read -r _ state _ < <(grep State "/proc/$1/status"); echo "$state"; }
-            notify-lifecycle suspend --freeze $one && [[ $(state $one) == T ]]
+            notify-lifecycle suspend --freeze $one
             """
         )
+        try session.until("[[ $(state $one) == T ]]")
     }
 
     @Test(arguments: busKinds)

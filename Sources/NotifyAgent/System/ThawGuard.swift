@@ -158,7 +158,7 @@ package enum Thawing {
     private static let limit: Int32 = 5_000
     /// How long the next agent may take to take over what this one has left, in milliseconds: a little less than anything
     /// may stay stopped.
-    private static let adoptionLimit: Int64 = 4_500
+    private static let adoptionLimit: Int64 = 3_000
 
     /// Waits for the end of input, which is that of the agent, and lets everything continue that agents had stopped which are
     /// gone; what the agent has left to this process, if no other agent takes it over in time.

@@ -202,9 +202,13 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         ask(question) { answer, _ in completion(answer) }
     }
 
-    /// - Parameter completion: also gets the agent that has answered; none if nobody was asked.
+    /// - Parameters:
+    ///   - tries: how often to ask. An agent that is being replaced leaves without an answer, perhaps before the bus has said
+    ///     who is next.
+    ///   - completion: also gets the agent that has answered; none if nobody was asked.
     private func ask<Question: ProtocolCall>(
         _ question: Question,
+        tries: Int = 4,
         then completion:
             @escaping (Result<Question.Answer, AgentError>, _ agent: String) -> Void
     ) {
@@ -217,11 +221,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         requests[lastRequest] = Request(
             ask: { [self] agent in
                 link.call(question, to: agent, of: service) { [self] answer in
-                    // An agent that has been replaced leaves without answering what it has not read.
-                    if case .failure(let fault) = answer, fault.saysGone, !fault.isOfLostConnection,
-                        link.lifecycle.agent != agent
+                    if tries > 1, case .failure(let fault) = answer, fault.saysGone, !fault.isOfLostConnection,
+                        fault.name == BusFault.noReply || link.lifecycle.agent != agent
                     {
-                        return ask(question, then: completion)
+                        return ask(question, tries: tries - 1, then: completion)
                     }
                     let reason = answer.isOfLostConnection ? link.lossError ?? .disconnected : noAgent
                     completion(answer.mapError { $0.saysGone ? .unreachable(reason) : .refused($0) }, agent)
