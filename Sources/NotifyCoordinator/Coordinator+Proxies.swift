@@ -62,12 +62,13 @@ extension Coordinator {
             if observer.inheritance == .none {
                 answer(call, .registered(observer.transition.wish, pending: [], isComplete: false))
                 tellDecider(id)
+                keepStates(of: observer.subjects.names, by: id)
             } else {
                 directory[id]?.inheritance = .none
                 let isComplete = observer.inheritance == .whole
                 answer(call, .registered(observer.state, pending: [], isComplete: isComplete))
                 tellDecider(id)
-                perform(directory[id]?.transition.entered(isInForce: false), for: id)
+                hasEntered(id, isInForce: false)
             }
             reconsider([id])
             updateLook(at: observer.process)
@@ -93,7 +94,7 @@ extension Coordinator {
             for name in observer.returning where observer.subjects.contains(name) { _ = keep(name, for: id) }
             answer(call, .registered(.suspended, pending: [], isComplete: false))
             tellDecider(id)
-            perform(directory[id]?.transition.entered(isInForce: false), for: id)
+            hasEntered(id, isInForce: false)
             reconsider([id])
             return updateLook(at: observer.process)
         }
@@ -116,7 +117,7 @@ extension Coordinator {
         }
         answer(call, .registered(.foreground, pending: observer.returning, isComplete: observer.gaps.prefixes.isEmpty))
         tellDecider(id)
-        perform(directory[id]?.transition.entered(isInForce: true), for: id)
+        hasEntered(id, isInForce: true)
         perform(directory[id]?.transition.want(.foreground, by: []), for: id)
         // It may follow the desktop now, and its predecessor did not.
         reconsider([id])

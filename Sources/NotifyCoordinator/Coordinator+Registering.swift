@@ -65,12 +65,18 @@ extension Coordinator {
         } else {
             answer(call, .registered(state, pending: [], isComplete: false))
             tellDecider(id)
-            perform(directory[id]?.transition.entered(isInForce: false), for: id)
+            hasEntered(id, isInForce: false)
             reconsider([id])
             updateLook(at: observer.process)
         }
         // What it remembers may have been reported for the whole process.
         reconsider(directory.connections(of: observer.process).filter { $0 != id })
+    }
+
+    /// A connection has been told that it is registered.
+    mutating func hasEntered(_ id: ConnectionID, isInForce: Bool) {
+        perform(directory[id]?.transition.entered(isInForce: isInForce), for: id)
+        if let observer = directory[id] { keepStates(of: observer.subjects.names, by: id) }
     }
 
     private mutating func initialState(

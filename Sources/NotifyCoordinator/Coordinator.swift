@@ -302,7 +302,6 @@ extension Coordinator {
             if nameStates.entry(of: name) != known { witnesses[name] = nil }
             if witnesses[name] == nil, nameStates.entry(of: name) == entry { witnesses[name] = id }
         }
-        keepStates(of: statement.subjects.names, by: id)
     }
 
     private var stamp: UInt64 { UInt64(max(0, now.nanoseconds)) }

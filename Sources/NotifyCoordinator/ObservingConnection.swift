@@ -114,6 +114,17 @@ struct ObservingConnection: Hashable {
     /// Whether its names are being subscribed so that it can be parked.
     var waitsForParking: Bool { proxyWaiters.contains { if case .parking = $0 { true } else { false } } }
 
+    /// Whether it has yet to be told that it is registered, perhaps once more.
+    var isRegistering: Bool {
+        transition.isEntering
+            || proxyWaiters.contains {
+                switch $0 {
+                case .registration, .renewal: true
+                case .addition, .transition, .parking, .inheritance: false
+                }
+            }
+    }
+
     var isParked: Bool { if case .none = parking { false } else { true } }
 
     /// Whether the bus may queue posts for the connection, so that a stop of its process would do harm. It may as long as

@@ -83,9 +83,9 @@ extension Coordinator {
         }
     }
 
-    /// Whether it would answer.
+    /// Whether it would do so: until it has been told that it is registered, it does not know this agent.
     private func canKeepStates(_ observer: ObservingConnection) -> Bool {
-        !observer.isRelayed && !observer.isParked && observer.inheritance == .none
+        !observer.isRelayed && !observer.isParked && observer.inheritance == .none && !observer.isRegistering
             && directory[process: observer.process]?.freezing.isStopped == false
     }
 
