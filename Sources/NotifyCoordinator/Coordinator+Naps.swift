@@ -92,14 +92,7 @@ extension Coordinator {
         for program in naps.falling {
             let processes = self.processes(of: program)
             let observers = processes.flatMap(directory.connections(of:)).compactMap { directory[$0] }
-            let isSuspended =
-                mayStop(program)
-                && observers.allSatisfy { observer in
-                    observer.isParked
-                        || observer.transition.isSettled && observer.state == .suspended
-                            && observer.proxyWaiters.isEmpty
-                }
-            guard isSuspended else {
+            guard mayStop(program), observers.allSatisfy(isSuspended) else {
                 perform(naps.mustRun(program))
                 continue
             }

@@ -18,14 +18,22 @@ extension Coordinator {
         // With it its program, which may nap.
         if !naps.isEmpty { mustReviewNaps = true }
         guard let process = directory[process: id], process.freezing.wish != nil, mayStandStill(id) else { return }
-        let isSuspended = process.connections.allSatisfy { connection in
-            guard let observer = directory[connection] else { return true }
-            // What it has added is subscribed first.
-            return observer.isParked
-                || observer.transition.isSettled && observer.state == .suspended && observer.proxyWaiters.isEmpty
-        }
-        guard isSuspended, !process.connections.isEmpty else { return }
+        let observers = process.connections.compactMap { directory[$0] }
+        guard !process.connections.isEmpty, observers.allSatisfy(isSuspended) else { return }
         stepFreezing(id) { $0.connectionsAreSuspended() }
+    }
+
+    /// Whether a connection is suspended, with nothing under way: what it has added is subscribed, too.
+    func isSuspended(_ observer: ObservingConnection) -> Bool {
+        observer.isParked || isHandedOverFrozen(observer)
+            || observer.transition.isSettled && observer.state == .suspended && observer.proxyWaiters.isEmpty
+    }
+
+    /// Whether a connection was handed over with its frozen process: it can't register before that continues, so nobody
+    /// waits for it.
+    func isHandedOverFrozen(_ observer: ObservingConnection) -> Bool {
+        observer.inheritance != .none && observer.transition.wish == .suspended
+            && directory[process: observer.process]?.freezing.step == .frozen
     }
 
     mutating func processFroze(_ id: ProcessID, _ outcome: Event.FreezeOutcome) {

@@ -138,6 +138,9 @@ import Testing
         for _ in 0..<3 {
             try agent.replaceAgent()
             #expect(processState(observer.pid) == "T")
+            // It can't say so: it is stopped.
+            try agent.set("pid:\(observer.pid)", .suspended)
+            try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
         }
         try poster.post("com.example.b")
         try poster.synchronize(timeout: .patience)
