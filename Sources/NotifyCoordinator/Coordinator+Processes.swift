@@ -25,15 +25,8 @@ extension Coordinator {
 
     /// Whether a connection is suspended, with nothing under way: what it has added is subscribed, too.
     func isSuspended(_ observer: ObservingConnection) -> Bool {
-        observer.isParked || isHandedOverFrozen(observer)
+        observer.isParked || observer.isLeftSuspended
             || observer.transition.isSettled && observer.state == .suspended && observer.proxyWaiters.isEmpty
-    }
-
-    /// Whether a connection was handed over with its frozen process: it can't register before that continues, so nobody
-    /// waits for it.
-    func isHandedOverFrozen(_ observer: ObservingConnection) -> Bool {
-        observer.inheritance != .none && observer.transition.wish == .suspended
-            && directory[process: observer.process]?.freezing.step == .frozen
     }
 
     mutating func processFroze(_ id: ProcessID, _ outcome: Event.FreezeOutcome) {

@@ -36,12 +36,23 @@ extension Coordinator {
             case .unsubscribe(let ticket, let names, let prefixes):
                 emit(.unsubscribe(ticket, names: names, prefixes: prefixes))
             case .subscribed(let id, let failure):
+                if failure != nil { noteGaps(of: id) }
                 let waiters = directory.change(id) { observer in
                     defer { observer.proxyWaiters = [] }
                     return observer.proxyWaiters
                 }
                 for waiter in waiters ?? [] { resume(waiter, id, failure) }
             }
+        }
+    }
+
+    /// The bus has refused the agent some names, usually since it allows no more rules. A connection that the bus has
+    /// forgotten must not miss their posts.
+    private mutating func noteGaps(of id: ConnectionID) {
+        let subscribed = proxies.subscribed(for: id)
+        directory.change(id) { observer in
+            if observer.isParked { observer.gaps.formUnion(observer.subjects.subtracting(subscribed)) }
+            if observer.returns { observer.isUnheard = true }
         }
     }
 
@@ -109,13 +120,15 @@ extension Coordinator {
             return followProxies()
         }
         for name in names { _ = keep(name, for: id) }
+        let isComplete = observer.gaps.prefixes.isEmpty && directory[id]?.isUnheard == false
         directory.change(id) { observer in
             observer.returns = false
+            observer.isUnheard = false
             observer.unconfirmed = observer.returning
             observer.returning = []
             observer.gaps = Subjects()
         }
-        answer(call, .registered(.foreground, pending: observer.returning, isComplete: observer.gaps.prefixes.isEmpty))
+        answer(call, .registered(.foreground, pending: observer.returning, isComplete: isComplete))
         tellDecider(id)
         hasEntered(id, isInForce: true)
         perform(directory[id]?.transition.want(.foreground, by: []), for: id)

@@ -161,6 +161,7 @@ extension Coordinator {
         observedNames.insert(new)
         observedNames.remove(old)
         if newcomer.hasSocket { emit(.begin(id)) }
+        if observer.inheritance != .none { letRun(observer.process) }
         forget(old.subtracting(new), of: id)
         restoreStates(newcomer.statement, of: observer.user, by: id)
         holdIfNeeded(new, for: id, then: .renewal(call))

@@ -157,7 +157,7 @@ extension Coordinator {
             let state = observer.decision.state
             if observer.isParked {
                 changeParked(id, to: state, request)
-            } else if state == .suspended, isHandedOverFrozen(observer) {
+            } else if state == .suspended, observer.isLeftSuspended {
                 if let request { reached(request, id, nil) }
             } else {
                 perform(directory[id]?.transition.want(state, by: request.map { [$0] } ?? []), for: id)
@@ -235,7 +235,7 @@ extension Coordinator {
     /// Ends in `changesAreInForce` when all pending changes have completed, after 5 seconds at the latest.
     mutating func awaitChanges(_ number: UInt64) {
         let changing = directory.all.filter { id in
-            directory[id].map { !$0.isParked && !$0.transition.isSettled && !isHandedOverFrozen($0) } ?? false
+            directory[id].map { !$0.isParked && !$0.transition.isSettled && !$0.isLeftSuspended } ?? false
         }
         guard !changing.isEmpty else { return emit(.changesAreInForce(number)) }
         let deadline = now.nanoseconds + ChangeRequest.limit

@@ -58,9 +58,11 @@ struct ObservingConnection: Hashable {
     var stateAfterParking = LifecycleState.foreground
     /// Whether it replaces one that was parked or cut off while its names were subscribed, and is to hear again.
     var returns = false
-    /// What it added when the bus had forgotten it and the agent had not subscribed yet: posts of that may have reached
-    /// nobody.
+    /// What it added when the bus had forgotten it and the agent had not subscribed yet, or what the bus has refused the
+    /// agent then: posts of that may have reached nobody.
     var gaps = Subjects()
+    /// Whether the bus has refused the agent what it is to hear until this connection hears again.
+    var isUnheard = false
     /// What is pending for one that returns, to be reported once it hears again.
     var returning: [NotifyName] = []
     /// What the reply to its registration has reported, until it is known to have read that.
@@ -123,6 +125,12 @@ struct ObservingConnection: Hashable {
                 case .addition, .transition, .parking, .inheritance: false
                 }
             }
+    }
+
+    /// Whether it is as the agent before this one has left it, and is to stay so: that is in force before it has registered,
+    /// which it can't while it is stopped.
+    var isLeftSuspended: Bool {
+        inheritance != .none && transition.isEntering && state == .suspended && transition.wish == .suspended
     }
 
     var isParked: Bool { if case .none = parking { false } else { true } }

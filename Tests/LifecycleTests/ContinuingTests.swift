@@ -45,4 +45,35 @@ struct ContinuingTests {
             try #require(unheard.isEmpty, "\(unheard.count) posts of round \(round) are lost")
         }
     }
+
+    /// dbus-broker counts the rules of all connections of a user together, dbus-daemon those of each connection.
+    @Test func `a program that was stopped hears names that the bus allowed the agent no rules for`() throws {
+        let agent = try AgentBus(
+            .broker,
+            limits: ["max_match_rules_per_connection": 16, "max_connections_per_user": 16]
+        )
+        let names = (0..<3 * 256 / 16).map { "com.example.unruled.\($0)" }
+        let observer = try start(
+            productPath("notify-wait"),
+            ["--address", agent.bus.address, "-f", "-v"] + names,
+            environment: ["NOTIFY_SOCKET": nil]
+        )
+        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
+        let poster = agent.makeCenter()
+        try poster.post("com.example.ready")
+        // Nothing is left for the agent, not even a rule for all names.
+        var hog: RawBusClient? = try RawBusClient(address: agent.bus.address)
+        var count = 0
+        while count <= 256, (try? hog?.addMatch("type='signal',interface='com.example.I\(count)'")) != nil { count += 1 }
+        try #require((1...256).contains(count))
+        observer.send(signal: SIGSTOP)
+        try #require(waitUntil { processState(observer.pid) == "T" })
+        try poster.post(NotifyName(names[0]))
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
+        for name in names { try poster.post(NotifyName(name)) }
+        try poster.synchronize(timeout: .patience)
+        hog = nil
+        observer.send(signal: SIGCONT)
+        for name in names { try observer.waitForOutput(containing: "\(name)\n") }
+    }
 }

@@ -72,6 +72,8 @@ struct ProxySubscriptions: Hashable {
 
     func subscribesAnything(for id: ConnectionID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
 
+    func subscribed(for id: ConnectionID) -> Subjects { works[id]?.subscribed ?? Subjects() }
+
     /// Whether there is no work left.
     var isAtRest: Bool { turns.isEmpty && requests.isEmpty }
 
