@@ -125,10 +125,8 @@ extension Coordinator {
             if let report = process.report { directory[process: process.id]?.report = report }
             directory[process: process.id]?.freezing = Freezing(frozenFor: process.frozenFor)
         }
-        for id in directory.all {
-            guard let decision = directory[id].map({ decide($0) }) else { continue }
-            directory[id]?.decision = decision
-        }
+        // What has decided may be unknown here, as naps are.
+        reconsider(directory.all)
         if awaitedHeritage?.isEmpty == true { heritageIsSubscribed() }
     }
 
@@ -168,6 +166,7 @@ extension Coordinator {
         }
         believe(connection.decision.decider.name, connection.decision.state, of: &observer)
         observer.person = connection.person
+        observer.decision = connection.decision
         directory.insert(observer)
         ledger.connectionCame(of: observer.user)
         observedNames.insert(observer.subjects)

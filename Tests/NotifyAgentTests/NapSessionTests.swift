@@ -34,6 +34,12 @@ import Testing
             try talk.greet(focused: 0)
         }
 
+        func replaceAgent() throws {
+            try scene.replaceAgent()
+            talk = try sway.accept()
+            try talk.greet(focused: 0)
+        }
+
         /// Gives a window the focus, and returns once the agent knows: of changes that come faster it sees only the last.
         func focus(_ process: pid_t, _ application: String = "game") throws {
             talk.focus(process, application)
@@ -76,6 +82,20 @@ import Testing
         _ = try observer.waitForOutputLines(2)
         observer.send(signal: SIGTERM)
         #expect(try observer.wait().output == "com.example.scene\ncom.example.scene\n")
+    }
+
+    @Test(arguments: busKinds, ["frozen", "suspended"])
+    func `a napping program wakes up when another agent takes over`(kind: BusKind, state: String) throws {
+        let desk = try Desk(kind, naps: "[nap]\napps = mail\nafter = 50ms\nstate = \(state)\n")
+        let observer = try desk.scene.startObserver()
+        for _ in 0..<3 {
+            try desk.focus(observer.pid, "mail")
+            try desk.focus(1, "other")
+            try desk.scene.wait(for: ["\(observer.pid) suspended nap"])
+            try desk.replaceAgent()
+            try waitForState(observer.pid, isStopped: false)
+            try desk.scene.wait(for: ["\(observer.pid) foreground default"])
+        }
     }
 
     @Test func `programs that know nothing of us nap, too, with what they have started`() throws {

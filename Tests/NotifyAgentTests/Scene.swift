@@ -48,6 +48,15 @@ final class Scene: Sendable {
         }
     }
 
+    /// Starts an agent that takes over from this one.
+    func replaceAgent() throws {
+        try agent.withLock { agent in
+            let next = try Scene.startAgent(bus, configuration, environment, ["--replace"])
+            _ = try agent.wait(timeout: .patience)
+            agent = next
+        }
+    }
+
     /// Returns once the observer is live.
     func startObserver() throws -> RunningCommand {
         let observer = try start(
