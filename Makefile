@@ -354,6 +354,7 @@ simulate-all: build-needs ## Explores every history of the lifecycle protocol at
 # How long, on which daemons, and what may happen to the programs: see ACTS and WORLD in Tests/Chaos/plan.py; all if empty.
 SECONDS ?= 60
 DAEMON ?= dbus-daemon dbus-broker
+ROUND ?= 1
 ACTS ?=
 WITHOUT ?=
 
@@ -362,12 +363,13 @@ chaos: test-needs ## Judges real programs on real buses by what the documents pr
 	@for product in notify-commands notifybus bus-launcher chaos-witness; do swift build $(DEBUG) --product $$product; done
 	@for daemon in $(DAEMON); do \
 	  Tests/Chaos/chaos.py --build $(call quote,$(SCRATCH)/debug) --daemon $$daemon --seconds $(SECONDS) \
-	    --seed $(call quote,$(or $(SEED),1)) --only $(call quote,$(ACTS)) --without $(call quote,$(WITHOUT)); \
+	    --seed $(call quote,$(or $(SEED),1)) --only $(call quote,$(ACTS)) --without $(call quote,$(WITHOUT)) \
+	    --round $(ROUND) || exit 1; \
 	done
 
 .PHONY: chaos-breaks
-chaos-breaks: test-needs ## Breaks promises in a copy of the sources, one at a time, and checks that 'make chaos' finds each; ONLY=NAME
-	@Tests/Chaos/breaks.py --only $(call quote,$(ONLY)) --seed $(call quote,$(or $(SEED),1))
+chaos-breaks: test-needs ## Breaks promises in a copy of the sources, one at a time, and checks that 'make chaos' finds each; ONLY=NAME DAEMON=NAME
+	@Tests/Chaos/breaks.py --only $(call quote,$(ONLY)) --daemon $(call quote,$(DAEMON)) --seed $(call quote,$(or $(SEED),1))
 
 # Which of them to make, if not all: those whose file, line or text contains ONLY; so many as DRAW, BY something that moves.
 ONLY ?=

@@ -3,7 +3,7 @@
 """Breaks promises in a copy of the sources, one at a time, and checks that the judge finds each within a minute: a judge
 that can't find a broken promise is no judge. Without a break nothing may be found.
 
-Usage: breaks.py [--only NAMES] [--daemon NAME] [--seconds N] [--seed N]
+Usage: breaks.py [--only NAMES] [--daemon NAMES] [--seconds N] [--seed N]
 """
 
 import argparse
@@ -103,6 +103,23 @@ BREAKS = [
         "suspend,resume,background,foreground",
     ),
     (
+        "name-state-forgotten", "NotifyCoordinator/Coordinator+Registering.swift",
+        "        restoreStates(newcomer.statement, of: observer.user, by: id)\n        emit(.begin(id))\n",
+        """        if !isBroken("name-state-forgotten") {
+            restoreStates(newcomer.statement, of: observer.user, by: id)
+        }
+        emit(.begin(id))
+""",
+        "state,kill-agent",
+    ),
+    (
+        "nap-forgets", "NotifyCoordinator/Naps/Naps.swift",
+        "        case .frozen: actions += [.thaw(program), .decide(program)]\n",
+        """        case .frozen: actions += isBroken("nap-forgets") ? [.decide(program)] : [.thaw(program), .decide(program)]
+""",
+        "nap",
+    ),
+    (
         "relay-forgets", "NotifyCoordinator/Relaying/RelayTable.swift",
         "            client.unanswered = client.queue.take(limit)\n",
         """            client.unanswered = client.queue.take(limit)
@@ -159,29 +176,34 @@ def put(file, content):
         path.write_bytes(content)
 
 
+def is_found(name, acts, daemon, options):
+    """Whether the judge finds this broken promise on this bus."""
+    command = [
+        sys.executable, str(ROOT / "Tests/Chaos/chaos.py"), "--build", str(TREE / ".build/debug"), "--daemon", daemon,
+        "--seconds", options.seconds, "--seed", options.seed, "--break", name,
+    ]
+    result = subprocess.run(command + (["--only", acts] if acts else []), capture_output=True, text=True, check=False)
+    found = next((line for line in result.stdout.splitlines() if line.startswith("VIOLATION")), None)
+    records = next((line.split()[-1] for line in result.stdout.splitlines() if line.startswith("The records")), None)
+    if records:
+        shutil.rmtree(records, ignore_errors=True)
+    print(f"{name}, {daemon}: {found or 'NOT FOUND ' + result.stderr[-500:]}", flush=True)
+    return found is not None
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="")
-    parser.add_argument("--daemon", default="dbus-daemon")
+    parser.add_argument("--daemon", default="dbus-daemon dbus-broker", help="one or more of them")
     parser.add_argument("--seconds", default="60")
     parser.add_argument("--seed", default="1")
     options = parser.parse_args()
     make()
     missed = 0
     for name, _, _, _, acts in BREAKS:
-        if options.only and name not in options.only.split(","):
-            continue
-        command = [
-            sys.executable, str(ROOT / "Tests/Chaos/chaos.py"), "--build", str(TREE / ".build/debug"), "--daemon",
-            options.daemon, "--seconds", options.seconds, "--seed", options.seed, "--break", name,
-        ]
-        result = subprocess.run(command + (["--only", acts] if acts else []), capture_output=True, text=True, check=False)
-        found = next((line for line in result.stdout.splitlines() if line.startswith("VIOLATION")), None)
-        records = next((line.split()[-1] for line in result.stdout.splitlines() if line.startswith("The records")), None)
-        if records:
-            shutil.rmtree(records, ignore_errors=True)
-        missed += found is None
-        print(f"{name}: {found or 'NOT FOUND ' + result.stderr[-500:]}", flush=True)
+        for daemon in options.daemon.split():
+            if not options.only or name in options.only.split(","):
+                missed += not is_found(name, acts, daemon, options)
     sys.exit(1 if missed else 0)
 
 

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 
+import focus
 import judge
 import plan
 
@@ -26,6 +27,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 PATIENCE = 60
 # What people wait for a command.
 COMMAND = {"freeze": ["suspend", "--freeze"]}
+# How soon a program naps, once it has not the focus.
+NAP = "".join(f"[nap]\napps = {who}\nafter = 100ms\nstate = {plan.OBSERVERS[who]['nap']}\n" for who in plan.nappers())
 
 
 def now():
@@ -67,6 +70,10 @@ class Room:
         }
         if broken:
             self.environment["NOTIFYBUS_BREAK"] = broken
+        (self.path / "config/notifybus").mkdir(parents=True)
+        (self.path / "config/notifybus/nap.conf").write_text(NAP)
+        self.focus = focus.Focus(self.path / "sway")
+        self.environment |= {"SWAYSOCK": self.focus.path, "WAYLAND_DISPLAY": "wayland-1"}
         for name in ("libnotifybus.so", "libnotifybus.so.0"):
             (self.path / name).symlink_to(build / "libnotifybus.so")
         for name in ("notify-agent", "notify-lifecycle"):
@@ -75,12 +82,15 @@ class Room:
             ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-I", HERE.parent.parent / "Sources/CDarwinNotify/include",
              HERE / "witness.c", "-o", self.path / "witness", self.path / "libnotifybus.so"], check=True
         )
+        # dbus-broker counts by user, so that any program could be the one beyond it.
+        limit = f'<limit name="max_match_rules_per_connection">{plan.LIMIT}</limit>' if daemon == "dbus-daemon" else ""
         (self.path / "bus.conf").write_text(f"""<busconfig>
 <type>session</type>
 <listen>{self.address}</listen>
 <policy context="default">
 <allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/>
 </policy>
+{limit}
 </busconfig>
 """)
 
@@ -159,13 +169,13 @@ def state_of(process):
 class Program:
     """An observer or a poster, which is told what to do on its standard input."""
 
-    def __init__(self, room, who, kind, relay=False):
+    def __init__(self, room, who, kind, relay=False, centers=1):
         self.room, self.who = room, who
         program = room.path / "witness" if kind == "c" else room.swift_witness
         environment = room.environment | ({"NOTIFYBUS_RELAY": "yes"} if relay else {})
         with room.log(f"{who}.txt") as log:
             self.process = subprocess.Popen(
-                [program, room.path / f"{who}.log", room.socket], stdin=subprocess.PIPE,
+                [program, room.path / f"{who}.log", room.socket, *([str(centers)] if centers > 1 else [])], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, env=environment, start_new_session=True,
             )
         self.pid, self.count, self.lock = self.process.pid, 0, threading.Lock()
@@ -240,22 +250,34 @@ class Run:
     def post(self, who, names):
         self.programs[who].say(*(f"post {name}" for name in names), "flush")
 
+    def run_command(self, *arguments):
+        return subprocess.run(
+            [self.room.path / "notify-lifecycle", *arguments], env=self.room.environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=PATIENCE / 2, check=False,
+        )
+
     # What can happen to an observer
 
     def command(self, who, act):
-        program = self.programs[who]
-        arguments = COMMAND.get(act, [act])
         before = now()
         try:
-            result = subprocess.run(
-                [self.room.path / "notify-lifecycle", *arguments, f"pid:{program.pid}"], env=self.room.environment,
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE / 2, check=False,
-            )
+            result = self.run_command(*COMMAND.get(act, [act]), f"pid:{self.programs[who].pid}")
         except subprocess.TimeoutExpired:
             raise Unanswered(f"a call without an answer: {who}: {act} has not ended after {PATIENCE / 2} s") from None
         self.room.note(
             act=act, who=who, before=before, after=now(), status=result.returncode, said=result.stderr.strip()
         )
+
+    def command_while_cut(self, who, act, after):
+        """Changes its state, and cuts its connections when that has begun."""
+        thread = threading.Thread(target=self.command, args=(who, act), daemon=True)
+        thread.start()
+        time.sleep(after)
+        before = now()
+        self.programs[who].say("cut")
+        self.programs[who].sync()
+        self.room.note(act="cut", who=who, before=before, after=now(), status=0)
+        thread.join()
 
     def act(self, who, item):
         act, program = item["act"], self.programs[who]
@@ -269,6 +291,11 @@ class Run:
         elif act == "add":
             how, name = item["name"].split()
             program.say(f"cancel {name}{'*' if how == 'prefix' else ''}", item["name"])
+        elif act in ("more", "fewer"):
+            for index in range(0, len(plan.MORE), 50):
+                program.say(*(f"{'add' if act == 'more' else 'cancel'} {name}" for name in plan.MORE[index : index + 50]))
+        elif act == "cut-changing":
+            self.command_while_cut(who, item["change"], item["after"])
         elif act == "report":
             program.say(f"report {item['state']}")
             program.sync()
@@ -289,12 +316,78 @@ class Run:
             time.sleep(0.01)
             self.post(who, names[index : index + 6])
 
+    # What can happen to those who nap
+
+    def shown(self, who):
+        """The state of a program, and who has decided on it, as the agent shows it; None if it doesn't."""
+        result = self.run_command("list", "--json")
+        shown = [json.loads(line) for line in result.stdout.splitlines()]
+        shown = [(one["state"], one["decider"]) for one in shown if one["pid"] == self.programs[who].pid]
+        return shown[0] if shown else None
+
+    def await_nap(self, who, before, act, agent):
+        """Waits until a program naps, or is awake, unless there is another agent by then, which knows nothing of it."""
+        naps, deadline, shown = plan.OBSERVERS[who]["nap"], time.monotonic() + PATIENCE / 2, None
+        expected = ("background" if naps == "background" else "suspended") if act == "nap" else "foreground"
+        while time.monotonic() < deadline and self.agent.process is agent:
+            shown = self.shown(who)
+            if shown and shown[0] == expected and (act == "wake" or shown[1] == "nap"):
+                # A program that is to be stopped is suspended first.
+                if naps != "frozen" or (state_of(self.programs[who].pid) in "Tt") == (act == "nap"):
+                    # The nap may have been about to begin: nothing is released, but the answer comes when all is in force.
+                    if act == "wake" and self.run_command("release", f"pid:{self.programs[who].pid}").returncode != 0:
+                        continue
+                    return self.room.note(act=act, who=who, before=before, after=now(), status=0, state=expected)
+            time.sleep(0.02)
+        status = int(self.agent.process is agent)
+        self.room.note(act=act, who=who, before=before, after=now(), status=status, state="unknown", said=str(shown))
+        return None
+
+    def move_focus(self, item):
+        before, agent, old = now(), self.agent.process, self.focused
+        self.focused = (item["to"], agent)
+        if item["to"]:
+            self.room.focus.move(self.programs[item["to"]].pid, item["to"])
+            self.await_nap(item["to"], before, "wake", agent)
+        else:
+            self.room.focus.move(os.getpid(), "other")
+        # An agent naps who has had the focus since it started.
+        if old[0] and old[0] != item["to"]:
+            self.await_nap(old[0], before, "nap", agent if old[1] is agent else None)
+
+    def nap(self, how):
+        """Nobody naps at the end of a round."""
+        before = now()
+        result = self.run_command("nap", how)
+        if result.returncode != 0:
+            self.room.note(
+                act=f"nap-{how}", who="world", before=before, after=now(), status=result.returncode, said=result.stderr
+            )
+        for who in plan.nappers():
+            if how == "off":
+                self.await_nap(who, before, "wake", self.agent.process)
+            else:
+                self.room.note(act="nap", who=who, before=before, after=now(), status=0, state="unknown")
+        self.focused = (None, None)
+
+    def start_agent(self, item):
+        """Somebody has its state changed by an agent that may not know all its connections."""
+        threads = [
+            threading.Thread(target=self.command, args=(who, item["early"]), daemon=True)
+            for who, facts in plan.OBSERVERS.items() if facts.get("centers")
+        ]
+        for thread in threads:
+            thread.start()
+        self.agent.start()
+        for thread in threads:
+            thread.join()
+
     def world(self, item):
         before = now()
         if item["act"] == "kill-agent":
             self.agent.kill()
             time.sleep(item["for"])
-            self.agent.start()
+            self.start_agent(item)
         elif item["act"] == "replace-agent":
             self.agent.start("--replace")
         elif item["act"] == "stop-agent":
@@ -307,7 +400,7 @@ class Run:
             self.bus.start()
             if self.agent.process.wait(PATIENCE) is not None:
                 self.agent.process = None
-                self.agent.start()
+                self.start_agent(item)
         self.room.note(act=item["act"], who="world", before=before, after=now(), status=0, gap=item["for"])
 
     # The run
@@ -328,9 +421,12 @@ class Run:
     def round(self, number):
         todo = plan.make(self.options.seed, number, self.only)
         self.room.note(act="round", who="world", before=now(), after=now(), status=0, number=number)
+        self.nap("on")
         begin = time.monotonic()
         threads = [self.follow(begin, items, lambda item, who=who: self.act(who, item)) for who, items in todo["acts"].items()]
         threads.append(self.follow(begin, todo["world"], self.world))
+        threads.append(self.follow(begin, todo["focus"], self.move_focus))
+        threads.append(self.follow(begin, todo["states"], lambda item: self.programs[item["who"]].say(item["what"])))
         threads += [
             self.follow(begin, items, lambda item, who=who: self.post(who, item["names"]))
             for who, items in todo["posts"].items()
@@ -343,7 +439,10 @@ class Run:
 
     def settle(self):
         """Everything continues, is in the foreground, and has heard what it will hear."""
+        self.nap("off")
         for who in plan.touched():
+            if who in plan.nappers():
+                continue
             self.command(who, "foreground")
             if plan.OBSERVERS[who]["kind"] == "swift":
                 self.act(who, {"act": "report", "state": "foreground"})
@@ -353,8 +452,10 @@ class Run:
             if state in "Tt":
                 self.room.note(act="stays-stopped", who=who, before=now(), after=now(), status=1)
                 os.kill(self.programs[who].pid, signal.SIGCONT)
-        for who in plan.POSTERS:
+        for who in (*plan.POSTERS, plan.SETTER):
             self.programs[who].sync()
+        for who in (plan.SETTER, "untouched"):
+            self.programs[who].say(*(f"get {name}" for name in plan.STATES))
         # What has not been heard then is lost.
         files, size = [self.room.path / f"{who}.log" for who in plan.OBSERVERS], -1
         deadline = time.monotonic() + PATIENCE
@@ -367,21 +468,22 @@ class Run:
 
     def run(self):
         options = self.options
-        self.only = set(options.only.split(",") if options.only else [*plan.ACTS, *plan.WORLD]) - set(options.without.split(","))
-        self.programs, number = {}, 0
+        self.only = set(options.only.split(",") if options.only else [*plan.ACTS, *plan.WORLD, *plan.OTHERS]) - set(options.without.split(","))
+        self.focused = (None, None)
+        self.programs, number = {}, options.round - 1
         self.bus = Bus(self.room)
         self.agent = Agent(self.room)
         try:
             for who, facts in plan.OBSERVERS.items():
-                self.programs[who] = Program(self.room, who, facts["kind"], facts.get("relay"))
-                self.programs[who].say(*plan.names_of(facts))
-            for who, kind in plan.POSTERS.items():
+                self.programs[who] = Program(self.room, who, facts["kind"], facts.get("relay"), facts.get("centers", 1))
+                self.programs[who].say(*plan.names_of(who))
+            for who, kind in [*plan.POSTERS.items(), (plan.SETTER, "swift")]:
                 self.programs[who] = Program(self.room, who, kind)
                 self.programs[who].say("post c.first")
             for program in self.programs.values():
                 program.sync()
             begin = time.monotonic()
-            verdict = judge.Judge(self.room.path, plan.OBSERVERS, plan.POSTERS)
+            verdict = judge.Judge(self.room.path, plan.OBSERVERS, plan.POSTERS, plan.SETTER)
             while time.monotonic() - begin < options.seconds:
                 self.round(number)
                 number += 1
@@ -399,6 +501,7 @@ class Run:
             if self.agent.process:
                 self.agent.kill()
             self.bus.kill()
+            self.room.focus.end()
 
 
 def main():
@@ -407,6 +510,7 @@ def main():
     parser.add_argument("--daemon", default="dbus-daemon", choices=["dbus-daemon", "dbus-broker"])
     parser.add_argument("--seed", default="1")
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--round", type=int, default=1, help="the first one, as one that went wrong before")
     parser.add_argument("--only", default="", help="these acts alone, separated by commas")
     parser.add_argument("--without", default="", help="all acts but these")
     parser.add_argument("--break", dest="broken", default="", help="which promise is broken; see breaks.py")

@@ -12,9 +12,9 @@ import collections
 import json
 import math
 
-SECOND = 10**9
-# How long after a moment of trouble a program may still be registering again.
-GRACE = 3 * SECOND
+import states
+from facts import GRACE, SECOND, Record, Violation
+
 # A program that is stopped may hear again what it has heard just before, and with a connection goes what was on its way.
 JUST_BEFORE = SECOND
 
@@ -26,6 +26,10 @@ STATES = {
     "foreground": FOREGROUND, "resume": FOREGROUND, "release": FOREGROUND, "background": BACKGROUND,
     "suspend": SUSPENDED, "freeze": SUSPENDED,
 }
+# What says itself which state came of it.
+TOLD = ("report", "nap", "wake")
+# When there is another agent.
+AGENTS = ("kill-agent", "replace-agent", "restart-bus")
 
 # The table "What can still happen" of lifecycle.md.
 ROWS = {
@@ -43,17 +47,10 @@ ROWS = {
 }
 
 Post = collections.namedtuple("Post", "poster number name begin end")
-Record = collections.namedtuple("Record", "what begin end status name")
 Segment = collections.namedtuple("Segment", "begin end state before after")
 Trouble = collections.namedtuple("Trouble", "begin end row losing spurious")
 # How often something must and may be heard from a time on, and by which row of the table it may.
 Entry = collections.namedtuple("Entry", "begin most usual must row")
-
-
-class Violation(Exception):
-    def __init__(self, rule, who, name, text, times):
-        super().__init__(text)
-        self.rule, self.who, self.name, self.times = rule, who, name, times
 
 
 class Reader:
@@ -72,9 +69,10 @@ class Reader:
 
 
 class Judge:
-    def __init__(self, folder, observers, posters):
+    def __init__(self, folder, observers, posters, setter):
         self.folder, self.observers, self.posters = folder, observers, posters
-        self.readers = {who: Reader(folder / f"{who}.log") for who in [*observers, *posters]}
+        self.readers = {who: Reader(folder / f"{who}.log") for who in [*observers, *posters, setter]}
+        self.states = states.States()
         self.driver = Reader(folder / "driver.log")
         # Registrations that live on from round to round: name to when it was live.
         self.live = {who: {} for who in observers}
@@ -95,6 +93,7 @@ class Judge:
         violations = []
         for act in acts:
             violations += self.judge_act(act, acts)
+        violations += self.states.judge(records, acts)
         for who in self.observers:
             violations += self.judge_observer(who, records[who], heard[who], posts, self.with_reports(who, records[who], acts))
         if violations:
@@ -140,7 +139,7 @@ class Judge:
                 yield Violation("memory of the bus beyond its bound", "world", "-", text, [act["before"]])
         elif act["act"] == "stays-stopped":
             yield Violation("a program that stays stopped", act["who"], "-", "it was released, and is stopped", [act["before"]])
-        elif act["act"] in (*STATES, "report"):
+        elif act["act"] in (*STATES, *TOLD, "nap-on", "nap-off"):
             self.counts[act["act"]] += 1
             if act["status"] != 0 and not self.excuses(act, acts):
                 text = f"{act['act']} ended with {act['status']}: {act['said']}"
@@ -152,7 +151,8 @@ class Judge:
     def excuses(act, acts):
         """Whether the agent or the bus was away while the command ran."""
         return any(
-            other["act"] in ("kill-agent", "stop-agent", "restart-bus")
+            # Another agent knows nothing of who naps.
+            other["act"] in ("kill-agent", "stop-agent", "restart-bus", "replace-agent" if act["act"] in TOLD[1:] else "")
             and other["before"] < act["after"] and act["before"] < other["after"] + GRACE
             for other in acts
         ) or any(
@@ -174,19 +174,20 @@ class Judge:
         ]
         return sorted(acts + reports, key=lambda act: act["before"])
 
-    @staticmethod
-    def segments(who, acts):
+    def segments(self, who, acts):
         """In which state it was, and when. What a person says comes before what it says itself."""
         segments, state, time, person, own = [], FOREGROUND, -math.inf, None, FOREGROUND
         for act in acts:
             what = act["act"]
-            if act["who"] == who and what in (*STATES, "report"):
-                new = act["state"] if what == "report" else STATES[what]
+            if act["who"] == who and what in (*STATES, *TOLD):
+                new = act["state"] if what in TOLD else STATES[what]
                 new = new if act["status"] == 0 else UNKNOWN
-                if what == "report":
+                if what in TOLD:
                     own = new
                 else:
                     person = None if what == "release" and act["status"] == 0 else new
+            elif what in AGENTS and "nap" in self.observers[who]:
+                own = UNKNOWN
             elif what == "restart-bus" or what == "kill-agent" and act["gap"] > 1:
                 # Whether it was in time isn't known. Without an agent everybody is in the foreground.
                 person, own = UNKNOWN, UNKNOWN
@@ -222,6 +223,25 @@ class Judge:
                 troubles.append(Trouble(begin, end, "agent-died", losing, True))
             elif act["act"] == "restart-bus":
                 troubles.append(Trouble(begin, end, "bus-away", True, True))
+        # An agent that is replaced waits for a change a second, and then hands over without it.
+        for act in acts:
+            for other in acts:
+                if (
+                    act["act"] == "replace-agent" and other["who"] == who and other["act"] in (*STATES, *TOLD, "stop")
+                    and act["before"] < other["after"] and other["before"] < act["after"]
+                    and max(act["after"] - act["before"], other["after"] - other["before"]) > SECOND
+                ):
+                    troubles.append(Trouble(other["before"], max(act["after"], other["after"]) + GRACE, "agent-died", losing, True))
+        # What comes while its state changes, or while another agent has yet to know all of it. They come first, so that what
+        # happens then is counted as theirs.
+        changes = [act for act in acts if act["who"] == who and act["act"] in (*STATES, *TOLD)]
+        for act in acts:
+            for change in changes:
+                if act["before"] < change["after"] and change["before"] < act["after"]:
+                    if act["who"] == who and act["act"] == "cut":
+                        troubles.insert(0, Trouble(change["before"] - JUST_BEFORE, act["after"] + GRACE, "lost-changing", True, True))
+                    elif act["act"] in AGENTS and facts.get("centers"):
+                        troubles.insert(0, Trouble(change["before"], act["after"] + GRACE, "unregistered", True, True))
         # What comes while it is being resumed, which another one may have begun.
         resumed = [
             (act["before"], act["after"] + GRACE) for act in acts
@@ -233,7 +253,18 @@ class Judge:
                     troubles.append(Trouble(act["before"], act["after"] + GRACE, "stopped-resumed", losing, True))
         return troubles
 
+    def lengthened(self, who, act, acts):
+        """A change that an agent has begun before it knew all connections of the program lasts until it knows them."""
+        if act["who"] != who or not self.observers[who].get("centers") or act["act"] not in STATES:
+            return act
+        ends = [
+            other["after"] + GRACE for other in acts
+            if other["act"] in AGENTS and other["before"] < act["after"] and act["before"] < other["after"] + GRACE
+        ]
+        return act | {"after": max([act["after"], *ends])}
+
     def judge_observer(self, who, records, heard, posts, acts):
+        acts = [self.lengthened(who, act, acts) for act in acts]
         segments, troubles = self.segments(who, acts), self.troubles(who, acts)
         begins = [segment.begin for segment in segments]
         by_name, of_name = collections.defaultdict(list), collections.defaultdict(list)
@@ -280,8 +311,9 @@ class Judge:
 
     @staticmethod
     def is_troubled(what, troubles):
+        # Who was stopped may have been parked, which ends its connection.
         return any(
-            trouble.row in ("lost-connection", "bus-away", "agent-died")
+            trouble.row in ("lost-connection", "bus-away", "agent-died", "stopped")
             and trouble.begin < what.end and what.begin < trouble.end for trouble in troubles
         )
 
@@ -450,7 +482,9 @@ class Judge:
                 raise Violation("lost", who, name, f"posted {count} times from here on, heard less often", [post.begin, post.end])
 
     def judge_order(self, who, posts, heard, segments, begins, troubles):
-        """What one program posts is heard in that order by who is in the foreground throughout."""
+        """What one program posts is heard in that order by who is in the foreground throughout, through one connection."""
+        if self.observers[who].get("centers"):
+            return
         by_name = {post.name: post for post in posts if post.name.startswith("c.u.")}
         latest, count = {}, collections.Counter(record.name for record in heard)
         for record in heard:
@@ -494,7 +528,8 @@ class Judge:
         print("In this round: " + ", ".join(f"{count} {rule}" for rule, count in rules.most_common()), file=output)
 
     def summary(self, output):
-        print(", ".join(f"{count} {what}" for what, count in self.counts.most_common()), file=output)
+        counts = self.counts + self.states.counts
+        print(", ".join(f"{count} {what}" for what, count in counts.most_common()), file=output)
         for row, text in ROWS.items():
             print(f"  {self.rows[row]:6} {text}", file=output)
         print(f"  the bus took at most {self.memory >> 20} MB", file=output)

@@ -23,18 +23,36 @@ OBSERVERS = {
     "swift2000": {"kind": "swift", "unique": UNIQUE},
     "prefixes": {"kind": "swift", "prefixes": ["c.u.11", "c.u.05"]},
     "relayed": {"kind": "swift", "unique": 300, "hot": 2, "relay": True},
+    # With what it adds, more than dbus-daemon allows one connection here: see `LIMIT` and `more`.
+    "many": {"kind": "swift", "unique": 1000},
+    # Two connections: one may be registered when the other is not.
+    "double": {"kind": "swift", "unique": 300, "hot": 2, "centers": 2},
+    # They nap when another window has the focus.
+    "dozes": {"kind": "c", "unique": 300, "nap": "background"},
+    "sleeps": {"kind": "swift", "unique": 300, "nap": "frozen"},
 }
+# How many match rules dbus-daemon allows one connection: enough for each observer, but not for MORE names besides.
+LIMIT = UNIQUE + 200
+MORE = [f"c.m.{number}" for number in range(1500)]
+# The names that have states. Who sets them does not observe them; others do, of whom one is never touched.
+STATES = [f"c.s.{number}" for number in range(4)]
+KEEPERS = ["untouched", "c10", "swift10"]
+SETTER = "setter"
 POSTERS = {"poster-c": "c", "poster-swift": "swift"}
 
 # What a person or the world does to an observer, and how often in relation to the others.
 ACTS = {
     "background": 3, "foreground": 4, "suspend": 3, "resume": 3, "freeze": 2, "release": 2,
-    "stop": 6, "add": 2, "fork": 1, "cut": 1, "report": 3,
+    "stop": 6, "add": 2, "fork": 1, "cut": 1, "report": 3, "cut-changing": 1, "more": 4, "fewer": 4,
 }
 # What a program can't do while it is frozen.
-OWN = {"add", "fork", "cut", "report"}
+OWN = {"add", "fork", "cut", "report", "cut-changing", "more", "fewer"}
+# Who alone does so.
+ONLY = {"report": {"kind": "swift"}, "fork": {"kind": "c"}, "more": {"unique": 1000}, "fewer": {"unique": 1000}}
 # What happens to everybody, at most once in a round.
 WORLD = {"kill-agent": 3, "replace-agent": 3, "stop-agent": 1, "restart-bus": 2}
+# What else can be left out: the focus moves, and states of names are set.
+OTHERS = ["nap", "state"]
 # In which share of the rounds.
 TROUBLED = 0.75
 
@@ -43,15 +61,21 @@ def touched():
     return [who for who in OBSERVERS if who != "untouched"]
 
 
+def nappers():
+    return [who for who, facts in OBSERVERS.items() if "nap" in facts]
+
+
 def draw(source, weights, only):
     """One of them, by their weights. What is left out changes nothing else."""
     what = source.choices(list(weights), list(weights.values()))[0]
     return what if what in only else "nothing"
 
 
-def names_of(facts):
+def names_of(who):
     """What it observes, as it is told."""
+    facts = OBSERVERS[who]
     return [
+        *(f"add {name}" for name in STATES if who in KEEPERS),
         *(f"add c.u.{name:04d}" for name in range(facts.get("unique", 0))),
         *(f"add c.h.{name}" for name in range(facts.get("hot", 0))),
         *(f"prefix {name}" for name in facts.get("prefixes", [])),
@@ -69,10 +93,13 @@ def acts_of(source, who, only):
         time += source.choice([0.01, source.expovariate(2), source.uniform(0.5, 2.5), source.uniform(0.5, 2.5)])
         if item["act"] == "nothing" or item["act"] in OWN and frozen:
             continue
-        if item["act"] in ("report", "fork") and facts["kind"] != {"report": "swift", "fork": "c"}[item["act"]]:
+        if any(facts.get(fact) != value for fact, value in ONLY.get(item["act"], {}).items()):
             continue
         if item["act"] == "add":
-            item["name"] = source.choice(names_of(facts))
+            item["name"] = source.choice(names_of(who))
+        elif item["act"] == "cut-changing":
+            item["change"] = source.choice(["background", "foreground", "suspend", "resume"])
+            item["after"] = source.choice([0.0, source.uniform(0, 0.02), source.uniform(0, 0.06)])
         if item["act"] == "stop":
             item["for"] = round(length, 3)
             time += length
@@ -80,7 +107,8 @@ def acts_of(source, who, only):
         elif item["act"] == "report":
             item["state"] = state
         elif item["act"] not in OWN:
-            frozen = item["act"] == "freeze"
+            # To be suspended is no reason to continue.
+            frozen = item["act"] == "freeze" or frozen and item["act"] == "suspend"
         acts.append(item)
     return acts
 
@@ -103,6 +131,26 @@ def posts_of(source, names):
     return bursts
 
 
+def focus_of(source, only):
+    """Which window has the focus: that of one who naps without it, or another one."""
+    time, moves = source.uniform(0.1, 0.5), []
+    while "nap" in only and time < ROUND - 2:
+        moves.append({"at": round(time, 3), "to": source.choice([*nappers(), None])})
+        time += source.choice([0.05, source.uniform(0.3, 1.5)])
+    return moves
+
+
+def states_of(source, number, only):
+    """Which states are set and read."""
+    time, items, value = source.uniform(0.1, 0.5), [], 0
+    while "state" in only and time < ROUND - 0.5:
+        value += 1
+        what = source.choice(["get {0}", "set {0} {1}"]).format(source.choice(STATES), number * 1000 + value)
+        items.append({"at": round(time, 3), "who": SETTER if what[0] == "s" else source.choice([SETTER, "untouched"]), "what": what})
+        time += source.expovariate(8)
+    return items
+
+
 def make(seed, number, only):
     """Round `number` of the run of this seed."""
     source = random.Random(f"{seed}/{number}")
@@ -114,7 +162,9 @@ def make(seed, number, only):
         "posts": {
             who: posts_of(source, order[index * half : (index + 1) * half]) for index, who in enumerate(POSTERS)
         },
-        "acts": {who: acts_of(source, who, only) for who in touched()},
+        "acts": {who: acts_of(source, who, only) for who in touched() if who not in nappers()},
+        "focus": focus_of(source, only),
+        "states": states_of(source, number, only),
     }
     ends = [
         (who, item) for who, acts in plan["acts"].items() for item in acts
@@ -128,5 +178,7 @@ def make(seed, number, only):
     order = sorted(WORLD, key=lambda act: source.random() ** (1 / WORLD[act]), reverse=True)
     item = {"at": round(source.uniform(1, ROUND - 4), 3), "for": source.choice([0.1, 0.5, 3.5])}
     happens = source.random() < TROUBLED
+    # As soon as a new agent is there, perhaps before all have registered.
+    item["early"] = source.choice(["background", "suspend", "resume"])
     plan["world"] = [item | {"act": act} for act in order if act in only][: int(happens)]
     return plan

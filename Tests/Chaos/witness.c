@@ -7,6 +7,7 @@
  *     add NAME            observes a name
  *     cancel NAME         ends that
  *     post NAME           posts
+ *     get NAME            reads the state of a name that it observes
  *     fork                forks; the child uses the library, and ends
  *     cut                 shuts down the connections to the bus, as the bus would
  *     sync TEXT           says TEXT on the standard output, when everything before has been done
@@ -73,6 +74,19 @@ static void cancel(const char *name) {
                 }
 }
 
+static void get(const char *name) {
+        for (int token = 0; token < TOKENS; token++)
+                if (names[token] && strcmp(names[token], name) == 0 && notify_is_valid_token(token)) {
+                        char text[600];
+                        uint64_t state = 0;
+                        long long before = now();
+                        uint32_t status = notify_get_state(token, &state);
+                        snprintf(text, sizeof(text), "%s %llu", name, (unsigned long long)state);
+                        record('G', before, status, text);
+                        return;
+                }
+}
+
 static void cut(void) {
         long long before = now();
         unsigned count = 0;
@@ -119,6 +133,8 @@ static void do_command(char *line) {
         } else if (strcmp(line, "post") == 0) {
                 long long before = now();
                 record('P', before, notify_post(argument), argument);
+        } else if (strcmp(line, "get") == 0) {
+                get(argument);
         } else if (strcmp(line, "fork") == 0) {
                 fork_once();
         } else if (strcmp(line, "cut") == 0) {

@@ -3,10 +3,11 @@
 // What witness.c does, through NotifyBus, and more: it observes prefixes, reports its own state, and says until when the
 // bus has routed what it has posted.
 //
-// Usage: chaos-witness FILE BUS-SOCKET, with the commands of witness.c and these:
+// Usage: chaos-witness FILE BUS-SOCKET [CENTERS], observing through so many centers by turns, with the commands of witness.c and these:
 //
 //     prefix NAME         observes everything that begins so
 //     report STATE        reports this state of the program
+//     set NAME NUMBER     sets the state of a name
 
 import Glibc
 import NotifyBus
@@ -41,6 +42,8 @@ struct Witness {
     let record: Record
     let busPath: String
     let center = NotifyCenter.session
+    /// Each has a connection of its own.
+    let centers: [NotifyCenter]
     var observations: [String: NotifyCenter.Observation] = [:]
 
     /// Does something, and writes down whether it succeeded.
@@ -58,6 +61,7 @@ struct Witness {
         var observation: NotifyCenter.Observation?
         note("R", name) {
             let subject: NotifySubject = if let prefix { .prefix(prefix) } else { .name(try NotifyName(name)) }
+            let center = centers[observations.count % centers.count]
             observation = try center.addObserver(for: subject) { [record] name in record.write("H", "\(name)") }
         }
         observations[name] = observation
@@ -66,6 +70,16 @@ struct Witness {
     mutating func cancel(_ name: String) {
         guard let observation = observations.removeValue(forKey: name) else { return }
         note("C", name) { observation.cancel() }
+    }
+
+    /// Reads the state of a name.
+    func get(_ name: String) {
+        let begin = Record.now
+        do {
+            record.write("G", since: begin, "\(name) \(try center.state(of: NotifyName(name)))")
+        } catch {
+            record.write("G", since: begin, status: 1, "\(name) 0 \(error)")
+        }
     }
 
     /// Shuts down the connections to the bus, as the bus would.
@@ -97,6 +111,10 @@ struct Witness {
                 "foreground": .foreground, "background": .background, "suspended": .suspended,
             ]
             if let state = states[argument] { note("S", argument) { try center.lifecycle.report(state) } }
+        case "set":
+            let words = argument.split(separator: " ")
+            note("V", argument) { try center.setState(UInt64(words[1]) ?? 0, of: NotifyName(String(words[0]))) }
+        case "get": get(argument)
         case "cut": cut()
         case "sync":
             print(argument)
@@ -106,8 +124,13 @@ struct Witness {
     }
 }
 
-guard CommandLine.arguments.count == 3 else { exit(64) }
-var witness = Witness(record: Record(CommandLine.arguments[1]), busPath: CommandLine.arguments[2])
+guard CommandLine.arguments.count >= 3 else { exit(64) }
+let count = CommandLine.arguments.count > 3 ? Int(CommandLine.arguments[3]) ?? 1 : 1
+var witness = Witness(
+    record: Record(CommandLine.arguments[1]),
+    busPath: CommandLine.arguments[2],
+    centers: [.session] + (1..<max(1, count)).map { _ in NotifyCenter() }
+)
 while let line = readLine() {
     let words = line.split(separator: " ", maxSplits: 1)
     guard let command = words.first else { continue }
