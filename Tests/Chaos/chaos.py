@@ -395,6 +395,9 @@ class Run:
             time.sleep(3)
             self.agent.process.send_signal(signal.SIGCONT)
         elif item["act"] == "restart-bus":
+            # It is full of posts when it ends.
+            for who in plan.POSTERS:
+                self.post(who, [f"c.h.{number % 10}" for number in range(400)])
             self.bus.kill()
             time.sleep(item["for"])
             self.bus.start()
