@@ -146,7 +146,8 @@ def states_of(source, number, only):
     while "state" in only and time < ROUND - 0.5:
         value += 1
         what = source.choice(["get {0}", "set {0} {1}"]).format(source.choice(STATES), number * 1000 + value)
-        items.append({"at": round(time, 3), "who": SETTER if what[0] == "s" else source.choice([SETTER, "untouched"]), "what": what})
+        who = SETTER if what[0] == "s" else source.choice([SETTER, "untouched"])
+        items.append({"at": round(time, 3), "who": who, "what": what})
         time += source.expovariate(8)
     return items
 

@@ -64,7 +64,7 @@ struct ContinuingTests {
         // Nothing is left for the agent, not even a rule for all names.
         var hog: RawBusClient? = try RawBusClient(address: agent.bus.address)
         var count = 0
-        while count <= 256, (try? hog?.addMatch("type='signal',interface='com.example.I\(count)'")) != nil { count += 1 }
+        while count <= 256, (try? hog?.addMatch("type='signal',interface='a.b\(count)'")) != nil { count += 1 }
         try #require((1...256).contains(count))
         observer.send(signal: SIGSTOP)
         try #require(waitUntil { processState(observer.pid) == "T" })

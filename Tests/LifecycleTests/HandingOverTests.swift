@@ -85,7 +85,9 @@ import Testing
             startThread {
                 var number = 0
                 while isDone.value == 0 {
-                    guard let name = try? NotifyName("com.example.prefix.\(round).\(number)"), number < 40_000 else { break }
+                    guard let name = try? NotifyName("com.example.prefix.\(round).\(number)"), number < 40_000 else {
+                        break
+                    }
                     try? poster.post(name)
                     try? poster.post(Self.many[number % 799])
                     posts.append(name.string)
