@@ -3,9 +3,9 @@
 package import NotifyNames
 
 /// What an agent knows and nobody else would tell its successor.
-package struct Heritage: Equatable, Sendable {
+package struct Heritage: Hashable, Sendable {
     /// A connection that is suspended, or that was parked.
-    package struct Connection: Equatable, Sendable {
+    package struct Connection: Hashable, Sendable {
         package var name = ""
         package var process: ProcessID
         package var program = ""
@@ -25,7 +25,7 @@ package struct Heritage: Equatable, Sendable {
         package init(process: ProcessID) { self.process = process }
     }
 
-    package struct Process: Equatable, Sendable {
+    package struct Process: Hashable, Sendable {
         package var id: ProcessID
         package var wish: LifecycleState?
         package var isReleased = false
@@ -37,7 +37,7 @@ package struct Heritage: Equatable, Sendable {
     }
 
     /// The state that a program has set for a name.
-    package struct State: Equatable, Sendable {
+    package struct State: Hashable, Sendable {
         package var name: NotifyName
         package var entry: NameStateTable.Entry
 
@@ -109,7 +109,7 @@ extension Coordinator {
     mutating func inherit(_ heritage: Heritage, _ facts: [Newcomer.ProcessFacts]) {
         awaitedHeritage = []
         for state in heritage.states where !configuration.events.contains(state.name) {
-            nameStates.restore(state.entry, of: state.name, now: UInt64(max(0, now.nanoseconds)))
+            nameStates.inherit(state.entry, of: state.name, now: UInt64(max(0, now.nanoseconds)))
         }
         if heritage.areNapsOff { perform(naps.turn(off: true, now: now.nanoseconds)) }
         let facts = Dictionary(facts.map { ($0.id, $0) }) { first, _ in first }

@@ -134,6 +134,21 @@ import Testing
         #expect(scene.take(.setState(.background, additions: 0, call(3))) == [.askBarrier(2)])
     }
 
+    @Test func `an addition that a replaced agent has not answered is confirmed by the next registration`() {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.setState(.suspended, additions: 0, call(1)))
+        _ = scene.take(.barrierPassed(1))
+        _ = scene.take(.says(Self.statement))
+        _ = scene.take(.ownerChanged(":1.6"))
+        // The bus says that there will be no answer.
+        #expect(scene.take(.additionAnswered(1)).isEmpty)
+        #expect(scene.half.holdsConfirmations)
+        #expect(scene.register(with: ":1.6", search: 2, .suspended).contains(.confirmRegistrations))
+        #expect(!scene.half.holdsConfirmations)
+    }
+
     @Test
     func `a program on its way to the foreground, or from there, opens its gate if the next agent is gone at once`() {
         for isLeaving in [false, true] {

@@ -300,6 +300,23 @@ import Testing
         return world.answers[call]
     }
 
+    @Test func `a state that was handed over stays until whoever observes the name has registered`() throws {
+        var heritage = Heritage()
+        let entry = NameStateTable.Entry(value: 7, stamp: 0)
+        heritage.states = [Heritage.State(name: "com.example.a", entry: entry)]
+        for isOver in [false, true] {
+            var world = World()
+            world.send(.inherit(heritage, []))
+            if isOver { world.send(.heritageIsOld) }
+            // One of those that observe it registers and goes before the others have registered.
+            _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+            world.send(.processEnded(World.process(11)))
+            #expect(try nameState(&world, "com.example.a") == .value(isOver ? 0 : 7))
+            world.send(.heritageIsOld)
+            #expect(try nameState(&world, "com.example.a") == .value(0))
+        }
+    }
+
     @Test func `one of those that observe a name is told its state, by one call at a time`() throws {
         var world = World()
         let names = ["com.example.a", "com.example.b", "com.example.c"]

@@ -82,9 +82,9 @@ extension Agent {
         var heritage = coordinator.heritage
         if !keepsFrozen { for index in heritage.processes.indices { heritage.processes[index].frozenFor = nil } }
         for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
-        // Nobody else tells whoever calls that the agent ends.
+        // The bus answers the calls that have waited when the next agent ends this connection, which their callers know by
+        // then. If they were refused now, a program would take the agent for gone, and confirm what nobody holds.
         isOver = true
-        while handleNext() {}
         guard let unread = link.leave() else { return nil }
         loop.remove(link)
         hasHandedOver = true

@@ -17,6 +17,8 @@ package struct NameStateTable: Hashable {
 
     private var entries: [NotifyName: Entry] = [:]
     private var lastStamp: UInt64 = 0
+    /// Names whose state the agent before this one has handed over: whoever observes them may have yet to register.
+    private var handedOver: Set<NotifyName> = []
     /// Names whose state is kept permanently, and their initial states.
     private let pinned: [NotifyName: UInt64]
 
@@ -57,13 +59,21 @@ package struct NameStateTable: Hashable {
         entries[name] = Entry(value: entry.value, stamp: stamp)
     }
 
-    /// Forgets every state that nobody observes.
+    /// Takes over what the agent before this one knew, and keeps it until whoever observes has registered.
+    mutating func inherit(_ entry: Entry, of name: NotifyName, now: UInt64) {
+        restore(entry, of: name, now: now)
+        handedOver.insert(name)
+    }
+
+    /// Whoever observes has registered: forgets every state that nobody observes.
     mutating func forgetAll(unless isObserved: (NotifyName) -> Bool) {
+        handedOver = []
         for name in entries.keys where pinned[name] == nil && !isObserved(name) { entries[name] = nil }
     }
 
     /// Forgets the states of those of these names that nobody observes.
     mutating func forget(_ names: Set<NotifyName>, unless isObserved: (NotifyName) -> Bool) {
-        for name in known(among: names) where pinned[name] == nil && !isObserved(name) { entries[name] = nil }
+        for name in known(among: names)
+        where pinned[name] == nil && !handedOver.contains(name) && !isObserved(name) { entries[name] = nil }
     }
 }

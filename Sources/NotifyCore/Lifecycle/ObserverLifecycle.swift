@@ -219,6 +219,7 @@ package struct ObserverLifecycle {
                 effects.append(.setDeadline(ObserverLifecycle.timeLimit))
             }
         } else if owner != agent {
+            additions.agentIsReplaced()
             registration.find(owner, &effects)
         }
     }
@@ -417,6 +418,12 @@ struct LateAdditions: Hashable {
     var areWaiting: Bool { awaitsRegistration || !unanswered.isEmpty }
 
     mutating func awaitRegistration() { awaitsRegistration = true }
+
+    /// The one before need not have taken note of what it has not answered. The next one will hear of that when this program
+    /// registers.
+    mutating func agentIsReplaced() {
+        if areWaiting { (unanswered, awaitsRegistration) = ([], true) }
+    }
 
     /// - Returns: a number for an addition that the agent is to answer.
     mutating func ask() -> Int {
