@@ -155,7 +155,7 @@ struct Bus {
             }
             starters.append(Starter(connection: index, serial: serial))
             return .agentIsToBeStarted
-        case .requestName: requestName(index)
+        case .requestName(let serial): requestName(index, serial)
         case .post(let post, let name, let isForged):
             deliver(post, name, isForged: isForged)
             return .routed(post: post)
@@ -233,12 +233,13 @@ struct Bus {
 
     // MARK: - The agent's name
 
-    private mutating func requestName(_ index: Int) {
+    private mutating func requestName(_ index: Int, _ serial: Int) {
         if let agent, agent != index { connections[agent].inbox.append(.nameLost) }
         agent = index
         announceOwner(connections[index].name)
         for one in starters where connections[one.connection].isOpen { reply(one.connection, one.serial) }
         starters = []
+        if serial > 0 { reply(index, serial) }
     }
 
     private mutating func announceOwner(_ name: String) {

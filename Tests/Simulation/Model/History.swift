@@ -32,6 +32,8 @@ package struct History: Sendable {
         if !history.setting.applications.isEmpty, drowsiness.chance(16) {
             history.setting.naps = .random(&drowsiness)
         }
+        var succession = SplitMix(seed: seed &* 0xa24b_aed4_963e_e407 ^ 0x6865_6972)
+        let (handsOver, dies) = (succession.chance(8), succession.chance(3))
         let world = World(history.setting, mutation: mutation)
         var enabled: [Step] = []
         enabled.reserveCapacity(32)
@@ -39,7 +41,9 @@ package struct History: Sendable {
             var mood = Mood(&random)
             for _ in 0..<(12 + random.below(36)) {
                 world.collect(&enabled)
-                let step = world.strain(&strain) ?? mood.next(&random, world, enabled)
+                let step =
+                    (handsOver ? world.succeed(&succession, dies: dies) : nil)
+                    ?? world.strain(&strain) ?? mood.next(&random, world, enabled)
                 if isKept { history.steps.append(step) }
                 world.take(step)
                 if world.failure != nil { break }

@@ -25,5 +25,7 @@ extension SimulatedAgent {
     func isAsDecided(_ id: ConnectionID) -> Bool { inPlace(&coordinator) { $0.isAsDecided(id) } }
     func connections(of process: ProcessID) -> [ConnectionID] { inPlace(&coordinator) { $0.connections(of: process) } }
     var totals: Coordinator.Totals { inPlace(&coordinator) { $0.totals } }
+    var isAtRest: Bool { inPlace(&coordinator) { $0.isAtRest } }
+    var heritage: Heritage { inPlace(&coordinator) { $0.heritage } }
     var list: [Coordinator.Entry] { inPlace(&coordinator) { $0.list } }
 }

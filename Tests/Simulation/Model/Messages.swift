@@ -14,7 +14,8 @@ enum ToBus {
     case getOwner(serial: Int)
     case startAgent(serial: Int)
     case getUser(of: String, serial: Int)
-    case requestName
+    /// The serial is 0 if no answer is wanted.
+    case requestName(serial: Int)
     case post(Int, name: Int, isForged: Bool)
     case send(to: String, PeerMessage)
     /// The program writes no more.
@@ -123,7 +124,7 @@ extension ToBus {
         case .getUser(let name, let serial):
             hasher.combine(SIMD4(6, serial, 0, 0))
             hasher.combine(name)
-        case .requestName: hasher.combine(7)
+        case .requestName(let serial): hasher.combine(SIMD2(7, serial))
         case .post(let post, let name, let isForged): hasher.combine(SIMD4(8, post, name, isForged ? 1 : 0))
         case .send(let name, let message):
             hasher.combine(9)

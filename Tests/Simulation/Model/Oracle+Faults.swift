@@ -125,23 +125,23 @@ extension Oracle {
     }
 
     /// The agent has died, and what it had noted is lost.
-    mutating func agentDied() {
-        for observer in contracts.indices {
-            isRegisteredAgain(observer)
-            if contracts[observer].known != nil, stopped.contains(observer) {
-                // It was stopped, so it does not know what was set meanwhile.
-                disturb(observer, .agentDied, drops: true)
-                forgive(observer, .agentDied, alsoDue: false)
-            }
-            switch contracts[observer].known {
-            case .foreground, .background: break
-            case .suspended, nil:
-                contracts[observer].agentLost = true
-                contracts[observer].row = .agentDied
-                contracts[observer].isDisturbed = true
-                contracts[observer].mayReplay = true
-                allowEachName(of: observer, .agentDied)
-            }
+    mutating func agentDied() { contracts.indices.forEach { agentDied(for: $0) } }
+
+    mutating func agentDied(for observer: Int) {
+        isRegisteredAgain(observer)
+        if contracts[observer].known != nil, stopped.contains(observer) {
+            // It was stopped, so it does not know what was set meanwhile.
+            disturb(observer, .agentDied, drops: true)
+            forgive(observer, .agentDied, alsoDue: false)
+        }
+        switch contracts[observer].known {
+        case .foreground, .background: break
+        case .suspended, nil:
+            contracts[observer].agentLost = true
+            contracts[observer].row = .agentDied
+            contracts[observer].isDisturbed = true
+            contracts[observer].mayReplay = true
+            allowEachName(of: observer, .agentDied)
         }
     }
 

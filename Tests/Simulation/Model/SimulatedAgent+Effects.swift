@@ -27,6 +27,7 @@ extension SimulatedAgent {
             if entry.dropped < before { world.oracle.fail("the agent forgets how many names it has lost") }
             guard entry.dropped > before else { continue }
             switch event {
+            case .inherit: break
             case .posted(let name): world.oracle.overflowed(observer.number, [name])
             case .found(_, let names): world.oracle.overflowed(observer.number, names)
             default: world.oracle.overflowed(observer.number, Subject.names)
@@ -116,7 +117,8 @@ extension SimulatedAgent {
         case .forget(let id, _):
             guard let index = known.removeValue(forKey: id), !drains.contains(where: { $0.id == id }) else { return }
             world.close(index)
-        case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack, .isInherited: break
+        case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
+        case .isInherited: requestName(world)
         case .changesAreInForce(let number): if !isExpiring { world.desktopIsInForce(number, self) }
         case .interest: break
         case .freezeProgram, .thawProgram, .napAlarm, .followUses: performNap(effect, world)

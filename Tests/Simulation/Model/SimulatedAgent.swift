@@ -19,6 +19,8 @@ final class SimulatedAgent {
         case poster(ConnectionID, [NotifyName], ArraySlice<String>)
         /// Whether everything has arrived that was sent before a stream was read.
         case stream(ConnectionID, [NotifyName], ArraySlice<String>)
+        /// Whether it has got the name of the agent before it.
+        case name
     }
 
     struct Sender: Hashable {
@@ -75,6 +77,15 @@ final class SimulatedAgent {
     /// How many names were lost for lack of room.
     var dropped: [ConnectionID: UInt64] = [:]
     var lastCall: UInt64 = 0
+    /// Whether it is to hand over, and when it does so at the latest.
+    var isLeaving = false
+    var leavesAt: Int64?
+    /// The agent before it, until everything from there has been read.
+    var predecessor: Predecessor?
+    /// Calls that have come before it served.
+    var heldCalls = Queue<HeldCall>()
+    /// When whoever observes has registered with it.
+    var heritageAgesAt: Int64?
 
     init(number: Int, connection: Int, _ coordinator: Coordinator) {
         self.number = number
@@ -106,6 +117,11 @@ final class SimulatedAgent {
         isExpiring = other.isExpiring
         dropped = other.dropped
         lastCall = other.lastCall
+        isLeaving = other.isLeaving
+        leavesAt = other.leavesAt
+        predecessor = other.predecessor
+        heldCalls = other.heldCalls
+        heritageAgesAt = other.heritageAgesAt
     }
 
     private static let configuration = {
@@ -147,6 +163,9 @@ final class SimulatedAgent {
         }
     }
 
+    /// Before it knows what the agent before it knew, it answers nobody.
+    var isServing: Bool { predecessor == nil }
+
     func knows(_ index: Int) -> ConnectionID? { known.first { $0.value == index }?.key }
 
     /// What a connection was handed, and is handed once more if its process is parked before it confirms that.
@@ -161,7 +180,13 @@ final class SimulatedAgent {
 
     // MARK: - Arrivals
 
+    /// Whether there is something to read or to answer.
+    func hasWork(_ world: World) -> Bool {
+        !world.bus[connection].inbox.isEmpty || isServing && !heldCalls.isEmpty
+    }
+
     func step(_ world: World) {
+        if isServing, let call = heldCalls.popFirst() { return handle(call.message, from: call.sender, world) }
         guard let message = world.bus[connection].inbox.popFirst() else { return }
         switch message {
         case .post(let post):
@@ -176,7 +201,9 @@ final class SimulatedAgent {
         case .failed(let serial): answered(serial, isDone: false, nil, world)
         case .nameLost: leave(world)
         case .ownerChanged: break
-        case .peer(let sender, let message): handle(message, from: sender, world)
+        case .peer(let sender, let message):
+            if !isServing { return heldCalls.append(HeldCall(sender: sender, message: message)) }
+            handle(message, from: sender, world)
         }
     }
 
@@ -228,6 +255,7 @@ final class SimulatedAgent {
                 world
             )
         }
+        if id == Predecessor.id { return predecessorIsRead(names, world) }
         // Whoever succeeds the connection gets what was found.
         let receiver = self.receiver(ofStream: id)
         feed(.drained(id), world)
@@ -290,6 +318,7 @@ final class SimulatedAgent {
         case .heldBack(let id): feed(.nothingIsHeldBack(id), world)
         case .whose(let serial, let sender, let registration):
             if isDone { register(serial, sender, registration, world) }
+        case .name: beginReading(world)
         case .delivery(let id, _): feed(.delivered(id), world)
         case .keeping(let id): feed(.statesAreKept(id), world)
         case .sender(let sender):
@@ -326,10 +355,7 @@ final class SimulatedAgent {
         let newcomer = Newcomer(
             name: sender,
             user: 0,
-            process: Newcomer.ProcessFacts(
-                id: SimulatedAgent.process(world.observers[observer].process),
-                application: world.setting.application(of: world.observers[observer].process)
-            ),
+            process: facts(of: SimulatedAgent.process(world.observers[observer].process), world),
             hasSocket: true,
             statement: statement
         )
@@ -370,6 +396,7 @@ final class SimulatedAgent {
     func end(_ world: World) {
         isAlive = false
         (drains, alarm, napAlarm, useQuestion) = ([], nil, nil, nil)
+        if let predecessor { world.close(predecessor.connection) }
         // The bus still reads what it has written.
         world.bus.hangUp(connection)
         world.bus.failStarters()

@@ -41,7 +41,7 @@ struct Situation: Explorable {
         world.collect(&enabled)
         if enabled.isEmpty, world.nextMoment != nil { enabled.append(.time) }
         let isAtWork = !enabled.isEmpty
-        if world.agentWaitsForBus, scope.calm(after: spent).keepsAgent {
+        if world.agentWaitsForBus, !world.isAgentChanging, scope.calm(after: spent).keepsAgent {
             enabled.removeAll { $0 == .agent || $0 == .news }
         }
         var choices = enabled.map { Choice(step: $0) }
@@ -123,7 +123,9 @@ extension World {
 
     /// Whether nothing but messages can reach the agent.
     private func readsAtOnce(_ calm: Calm) -> Bool {
-        guard calm.isAgentUndisturbed, let agent, agent.isAlive, agent.news.isEmpty, agent.drains.isEmpty else {
+        guard calm.isAgentUndisturbed, !isAgentChanging, let agent, agent.isAlive, agent.news.isEmpty,
+            agent.drains.isEmpty
+        else {
             return false
         }
         if setting.hasDesktop || setting.pendingLimit != nil || setting.busStartsAgents || bus.isAway { return false }
@@ -152,7 +154,7 @@ extension World {
     private func writer(of step: Step, _ calm: Calm) -> Int? {
         switch step {
         // What an agent has written may still be on its way when the next one has replaced it.
-        case .agent, .news: calm.keepsAgent ? agent?.connection : nil
+        case .agent, .news: calm.keepsAgent && !isAgentChanging ? agent?.connection : nil
         case .observer(let number), .carryOut(let number): places[number].connection
         // What a poster's connection takes with it when it ends has not been read by the bus.
         case .post(let poster, _):
@@ -210,8 +212,13 @@ extension World {
         case .lock(let locks): desktop.isLocked != locks
         case .sleep(let sleeps): desktop.isAsleep != sleeps
         case .focus(let source, let focus): desktop.focus[source] != focus
-        case .killAgent, .endAgent: agent?.isAlive == true
-        case .startAgent, .endBus, .post: !bus.isAway
+        case .endAgent: agent?.isAlive == true
+        case .killAgent: agent?.isAlive == true || estate != nil
+        case .replaceAgent: agent?.isAlive == true && agent?.isLeaving == false
+        case .cutPredecessor:
+            (estate?.connection ?? agent?.predecessor?.connection).map { bus[$0].isOpen } ?? false
+        case .startAgent: !bus.isAway && estate == nil
+        case .endBus, .post: !bus.isAway
         case .cutPoster(let number): posters[number].connection.map { bus[$0].isOpen } ?? false
         case .endPoster(let number): posters[number].deadline == nil
         // Otherwise it passes anyway.

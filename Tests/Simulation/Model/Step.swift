@@ -64,6 +64,12 @@ package enum Step: Equatable, Sendable {
     case startAgent
     case killAgent
     case endAgent
+    /// The agent is to be replaced, or restarted, in good order: it hands over when it can, and then another one is started.
+    case replaceAgent
+    case handOver
+    /// An agent reads a part of what the bus has queued for the one before it, whose connection may also be lost.
+    case readPredecessor
+    case cutPredecessor(readable: Int)
     /// The clock advances to the next time that somebody is waiting for.
     case time
     /// Everything that is under way is processed, in an order that the number determines, and the promises are checked.

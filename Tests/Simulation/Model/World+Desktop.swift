@@ -44,7 +44,11 @@ extension World {
         }
     }
 
-    func nameStateIsAsked(_ name: Int) { unansweredSettings[name] += 1 }
+    func nameStateIsAsked(_ name: Int) {
+        unansweredSettings[name] += 1
+        heldStates[name] = nil
+    }
+
     func nameStateIsAnswered(_ name: Int) { unansweredSettings[name] -= 1 }
 
     /// The agent has accepted the state of a name.
@@ -53,6 +57,26 @@ extension World {
     func nameStateIsSet(_ name: Int, _ value: UInt64, _ stamp: UInt64, by observer: Int?) {
         if let known = nameStates[name], known.stamp > stamp { return }
         nameStates[name] = NameState(value: value, stamp: stamp, setter: observer)
+    }
+
+    /// A program no longer observes a name, or any.
+    func observesNoMore(_ observer: Int, _ subject: Int? = nil) {
+        for name in heldStates.keys where subject == nil || subject == name {
+            heldStates[name]?.observers.remove(observer)
+        }
+    }
+
+    /// An agent that hands over knows the states of names that somebody has observed all along, whoever set them.
+    func checkHeldStates(_ agent: SimulatedAgent) {
+        for (name, state) in heldStates where !state.observers.isEmpty && agent.state(of: name) != state.value {
+            oracle.fail("the state of \(Subject.texts[name]) was \(state.value), and the agent has forgotten it")
+        }
+        heldStates = [:]
+        for name in 0..<Subject.nameCount {
+            guard let value = agent.state(of: name), value != 0 else { continue }
+            let all = observers.filter { !$0.hasEnded && $0.observes(name) }.map(\.number)
+            if !all.isEmpty { heldStates[name] = HeldState(value: value, observers: Set(all)) }
+        }
     }
 
     /// Whoever observes a name knows its state: the agent may die now.
@@ -66,6 +90,7 @@ extension World {
     }
 
     func checkNameStates(_ agent: SimulatedAgent, _ living: [SimulatedObserver]) {
+        checkHeldStates(agent)
         checkWitnesses(agent, living)
         // A request on a connection that was lost may still have been carried out later.
         for name in 0..<Subject.nameCount where unansweredSettings[name] != 0 { nameStates[name] = nil }

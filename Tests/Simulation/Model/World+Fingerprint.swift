@@ -28,6 +28,8 @@ extension World {
         for poster in posters { poster.hash(into: &hasher) }
         hasher.combine(agent != nil)
         agent?.hash(into: &hasher)
+        hasher.combine(estate)
+        hasher.combine(heldStates)
         hasher.combine(agents)
         hasher.combine(posts)
         oracle.hash(into: &hasher)
@@ -123,6 +125,14 @@ extension SimulatedAgent {
         hasher.combine(followers)
         hasher.combine(dropped)
         hasher.combine(lastCall)
+        hasher.combine(isLeaving)
+        hasher.combine(leavesAt)
+        hasher.combine(predecessor)
+        for call in heldCalls.waiting {
+            hasher.combine(call.sender)
+            call.message.hash(into: &hasher)
+        }
+        hasher.combine(heritageAgesAt)
     }
 
     func normalize() {
@@ -166,6 +176,7 @@ extension SimulatedAgent.Question {
             hasher.combine(id)
             hasher.combine(names)
             hasher.combine(senders)
+        case .name: hasher.combine(10)
         }
     }
 }

@@ -4,7 +4,7 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-// Programs and agents are stopped, cut off, killed and started.
+// Programs are stopped, cut off and killed.
 extension World {
     func stop(_ process: Int, tears: Bool) {
         guard !processes[process].isStopped, !processes[process].hasEnded else { return }
@@ -27,10 +27,12 @@ extension World {
 
     /// Posts that the agent was sent and has not processed yet, a bit for each.
     var unreadPosts: UInt64 {
-        guard let agent else { return 0 }
-        return bus[agent.connection].inbox.waiting.reduce(into: agent.senders.posts) { posts, message in
-            if case .post(let post) = message { posts |= 1 << UInt64(post) }
+        var posts = agent?.senders.posts ?? 0
+        for post in agent?.predecessor?.found ?? [] { posts |= 1 << UInt64(post) }
+        for connection in connectionsOfAgents {
+            for case .post(let post) in bus[connection].inbox.waiting { posts |= 1 << UInt64(post) }
         }
+        return posts
     }
 
     func notice(_ process: Int) {
@@ -47,6 +49,7 @@ extension World {
         for observer in observers where observer.process == process {
             observer.end(self)
             for (name, state) in nameStates where state.setter == observer.number { nameStates[name]?.setter = nil }
+            observesNoMore(observer.number)
             for number in registrations.indices where registrations[number].observer == observer.number {
                 registrations[number].isCancelled = true
                 oracle.cancel(number)
@@ -59,6 +62,7 @@ extension World {
     func cut(_ observer: Int, _ readable: Int) {
         guard let connection = observers[observer].connection, bus[connection].isOpen else { return }
         oracle.connectionLost(observer)
+        observesNoMore(observer)
         bus.disconnect(connection, readable: readable)
         agent?.hungUp(connection)
     }
@@ -68,43 +72,4 @@ extension World {
 
     /// Somebody shuts down the socket of a connection.
     func close(_ index: Int) { bus.disconnect(index) }
-
-    // MARK: - Agents
-
-    func startAgent() {
-        let connection = bus.connect(.agent(agents))
-        let new = SimulatedAgent(number: agents, connection: connection, newCoordinator)
-        agents += 1
-        if let agent, agent.isAlive {
-            oracle.agentDied()
-            agent.leave(self)
-            forgetAgent()
-        }
-        agent = new
-        bus.write(.requestName, connection)
-        // It finds out for itself what it was not told.
-        desktopChanges(from: desktop, isNew: true)
-        focusMayHaveMoved(isNew: true)
-    }
-
-    func killAgent() {
-        guard let agent, agent.isAlive else { return }
-        oracle.agentDied()
-        agent.end(self)
-        forgetAgent()
-    }
-
-    func forgetAgent() {
-        agent = nil
-        for process in processes.indices {
-            processes[process].isKnownToStand = false
-            // Somebody sees to it that those continue.
-            if mutation != .forgetsNappers { processes[process].isNapping = false }
-            // Nobody else would know that it must continue, unless somebody says so.
-            if processes[process].isFrozen {
-                processes[process].isFrozen = false
-                processes[process].isStoppedByOthers = true
-            }
-        }
-    }
 }

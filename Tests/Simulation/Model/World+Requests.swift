@@ -27,6 +27,7 @@ extension World {
         if hasEndedOrStopped(observer) { return }
         registrations[number].isCancelled = true
         oracle.cancel(number)
+        observesNoMore(observer, subject)
         observers[observer].observeNoMore(subject, as: number, self)
         if !observers[observer].observes(subject), nameStates[subject]?.setter == observer {
             nameStates[subject]?.setter = nil

@@ -12,6 +12,8 @@ extension World {
             next = min(next, observer.deadline ?? .max)
         }
         for poster in posters { next = min(next, poster.deadline ?? .max) }
+        next = min(next, agent?.leavesAt ?? .max, agent?.heritageAgesAt ?? .max)
+        if let agent, agent.isStuck(self) { next = min(next, clock) }
         return next == .max ? nil : next
     }
 
@@ -22,6 +24,12 @@ extension World {
             if let deadline = observer.deadline, deadline <= clock { observer.deadlineHasPassed(self) }
         }
         for poster in posters where poster.deadline.map({ $0 <= clock }) ?? false { poster.deadlineHasPassed(self) }
+        if let agent, agent.isStuck(self) { agent.finishReading(self) }
+        if let agent, let age = agent.heritageAgesAt, age <= clock { agent.heritageIsOld(self) }
+        if let agent, let end = agent.leavesAt, end <= clock {
+            agent.handOver(self)
+            return forgetAgent()
+        }
         if let agent, let alarm = agent.alarm, alarm <= clock { agent.alarmHasCome(self) }
         if let agent, let alarm = agent.napAlarm, alarm <= clock { agent.napTimeHasCome(self) }
     }
@@ -130,6 +138,10 @@ extension World {
             if entry.state == .suspended { held.formUnion(observer.subjects) }
         }
         for observer in observers where !observer.hasEnded && standsStill(observer) {
+            // Where a stream is still being read, it would wait with handing over.
+            if processes[observer.process].isFrozen, agent.isAtRest, !agent.knowsFrozen(observer.process) {
+                oracle.fail("process \(observer.process) is frozen, and the agent does not know")
+            }
             for id in agent.connections(of: SimulatedAgent.process(observer.process)) {
                 guard let state = agent.entry(of: id)?.state, state != .suspended else { continue }
                 oracle.fail("process \(observer.process) stands still in the \(state)")

@@ -32,6 +32,11 @@ package final class World {
         var setter: Int?
     }
 
+    struct HeldState: Hashable {
+        let value: UInt64
+        var observers: Set<Int>
+    }
+
     struct Registration: Hashable {
         let observer: Int
         let subject: Int
@@ -49,6 +54,7 @@ package final class World {
     var observers: [SimulatedObserver] = []
     var places: [Place] = []
     var agent: SimulatedAgent?
+    var estate: Estate?
     var posts: [Post] = []
     var oracle = Oracle()
     var clock: Int64 = 0
@@ -60,6 +66,8 @@ package final class World {
     var nap = NapModel()
     /// The last state of each name, and who set it.
     var nameStates: [Int: NameState] = [:]
+    /// The states that the agent has known since everything was at rest, and who has observed the names since.
+    var heldStates: [Int: HeldState] = [:]
     /// How many attempts to set each name's state have not been answered yet.
     var unansweredSettings = SIMD4<Int>.zero
     var lastSerial = 0
@@ -119,6 +127,7 @@ package final class World {
         observers = other.observers.map(SimulatedObserver.init(copying:))
         places = other.places
         agent = other.agent.map(SimulatedAgent.init(copying:))
+        estate = other.estate
         posts = other.posts
         oracle = other.oracle
         clock = other.clock
@@ -128,6 +137,7 @@ package final class World {
         desktop = other.desktop
         nap = other.nap
         nameStates = other.nameStates
+        heldStates = other.heldStates
         unansweredSettings = other.unansweredSettings
         lastSerial = other.lastSerial
         agents = other.agents
@@ -215,8 +225,12 @@ package final class World {
                 enabled.append(.poster(poster.number))
             }
         }
+        // Whoever is handed over what an agent knows.
+        if estate != nil, !bus.isAway { enabled.append(.startAgent) }
         guard let agent, agent.isAlive else { return }
-        if !bus[agent.connection].inbox.isEmpty { enabled.append(.agent) }
+        if agent.hasWork(self) { enabled.append(.agent) }
+        if agent.canLeave(self) { enabled.append(.handOver) }
+        if agent.canReadPredecessor(self) { enabled.append(.readPredecessor) }
         if !agent.news.isEmpty { enabled.append(.news) }
         for place in agent.drains.indices where canRead(agent.drains[place]) { enabled.append(.stream(place)) }
         for process in processes.indices where canNotice(process, agent) { enabled.append(.notice(process)) }
@@ -304,9 +318,13 @@ package final class World {
         case .killAgent: killAgent()
         case .endAgent:
             guard let agent, agent.isAlive else { return }
-            oracle.agentDied()
+            knowledgeIsLost()
             agent.leave(self)
             forgetAgent()
+        case .replaceAgent: replaceAgent()
+        case .handOver: if let agent, agent.isAlive, agent.canLeave(self) { agent.handOver(self) }
+        case .readPredecessor: agent?.readPredecessor(self)
+        case .cutPredecessor(let readable): cutPredecessor(readable)
         case .time: passTime()
         case .rest(let seed): rest(seed)
         }
