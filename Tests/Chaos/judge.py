@@ -156,8 +156,8 @@ class Judge:
             and other["before"] < act["after"] and act["before"] < other["after"] + GRACE
             for other in acts
         ) or any(
-            # A program that was stopped may have lost its connection, which its own calls then say.
-            other["act"] in ("cut", "stop" if act["act"] == "report" else "cut") and other["who"] == act["who"]
+            # What is asked of a connection that is cut, or by it, may have been answered in vain.
+            other["act"] == "cut" and other["who"] == act["who"]
             and other["before"] < act["after"] and act["before"] < other["after"] + GRACE
             for other in acts
         )

@@ -76,4 +76,38 @@ struct ContinuingTests {
         observer.send(signal: SIGCONT)
         for name in names { try observer.waitForOutput(containing: "\(name)\n") }
     }
+
+    /// The agent ends the connection of a program that it has parked. Whoever continues may ask before it has noticed that.
+    @Test(arguments: busKinds)
+    func `a program that asks the agent something just as it continues gets its answer`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let record = "/tmp/notifybus-continuing-\(getpid())-\(UInt32.random(in: 0...(.max)))"
+        defer { unlink(record) }
+        let program = try start(
+            productPath("chaos-witness"),
+            [record, "/nowhere"],
+            environment: ["DBUS_SESSION_BUS_ADDRESS": agent.bus.address]
+        )
+        try program.writeInput("add com.example.a\nsync live\n")
+        _ = try program.waitForOutputLines(1)
+        let poster = agent.makeCenter()
+        let rounds = isLongRun ? 200 : 20
+        for round in 1...rounds {
+            program.send(signal: SIGSTOP)
+            try #require(waitUntil { processState(program.pid) == "T" })
+            // The agent checks only those that are posted to.
+            try poster.post("com.example.a")
+            try #require(waitUntil(timeout: .patience) { (try? agent.isParked(program.pid)) == true })
+            try program.writeInput("report foreground\nsync \(round)\n")
+            program.send(signal: SIGCONT)
+            _ = try program.waitForOutputLines(1 + round, timeout: .patience)
+            try #require(waitUntil(timeout: .patience) { (try? agent.isParked(program.pid)) == false })
+        }
+        let reports = try readLines(record).filter { $0.hasPrefix("S ") }
+        #expect(reports.count == rounds)
+        // What it was, since when, until when, whether it failed, and of what.
+        #expect(reports.filter { $0.split(separator: " ").dropFirst(3).first != "0" } == [])
+        program.closeInput()
+        try #require(try program.wait(timeout: .patience).status == 0)
+    }
 }

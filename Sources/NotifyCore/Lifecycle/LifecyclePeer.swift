@@ -13,6 +13,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private struct Request {
         let ask: (_ agent: String) -> Void
         let fail: (NotifyBusError) -> Void
+        /// Asks it once more, on the next connection; nil if it was asked too often.
+        let askAgain: (() -> Void)?
     }
 
     private unowned let link: BusLink
@@ -28,6 +30,12 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private var service = LifecycleService.agent
     private var requests: [Int: Request] = [:]
     private var lastRequest = 0
+    /// Those that wait for the next connection: perhaps the last one has ended only because the agent had parked the program.
+    private var held: [(askAgain: () -> Void, fail: (NotifyBusError) -> Void)] = []
+    /// Whether the bus has accepted the connection, and whether it had accepted the one that is lost and none was attempted
+    /// since.
+    private var isConnected = false
+    private var isReturning = false
     /// What the relay has yet to be told of what is observed, and how often that began again.
     private var reports = RelayReports()
     private var reportsCount = 0
@@ -40,7 +48,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     init(_ link: BusLink) { self.link = link }
 
-    var keepsConnection: Bool { states.isFollowed || states.current == .suspended }
+    var keepsConnection: Bool { states.isFollowed || states.current == .suspended || !held.isEmpty }
 
     // MARK: - Incoming messages
 
@@ -49,6 +57,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         service = needsRelay ? .relay : .agent
         link.hearsByRelay = needsRelay
         contact.withLock { $0 = .asked }
+        (isConnected, isReturning) = (true, false)
         run(
             .connected(
                 uniqueName: link.uniqueName,
@@ -57,9 +66,14 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 needsRelay: needsRelay
             )
         )
+        let waiting = held
+        held = []
+        for question in waiting { question.askAgain() }
     }
 
     func linkIsLost(_ error: NotifyBusError) {
+        (isConnected, isReturning) = (false, isConnected)
+        if !isReturning { failHeld(error) }
         // The agent that may have parked the program was not subscribed to these.
         link.lifecycle.keep(untold.compactMap { try? NotifyName($0) })
         (untold, isAnswerDue) = ([], false)
@@ -72,6 +86,13 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let waiting = requests.values
         requests = [:]
         for request in waiting { request.fail(.closed) }
+        failHeld(.closed)
+    }
+
+    private func failHeld(_ error: NotifyBusError) {
+        let waiting = held
+        held = []
+        for question in waiting { question.fail(error) }
     }
 
     func deadlineHasPassed() {
@@ -204,7 +225,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     /// - Parameters:
     ///   - tries: how often to ask. An agent that is being replaced leaves without an answer, perhaps before the bus has said
-    ///     who is next.
+    ///     who is next; and one that has parked the program ends its connection.
     ///   - completion: also gets the agent that has answered; none if nobody was asked.
     private func ask<Question: ProtocolCall>(
         _ question: Question,
@@ -212,25 +233,30 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         then completion:
             @escaping (Result<Question.Answer, AgentError>, _ agent: String) -> Void
     ) {
+        let fail: (NotifyBusError) -> Void = { completion(.failure(.unreachable($0)), "") }
+        let askAgain: (() -> Void)? =
+            tries > 1 ? { [self] in ask(question, tries: tries - 1, then: completion) } : nil
         // This alone is no reason to connect to the bus.
         guard link.descriptor >= 0 else {
-            return completion(.failure(.unreachable(link.lossError ?? .disconnected)), "")
+            if let askAgain, isReturning, link.isReconnecting { return held.append((askAgain, fail)) }
+            return fail(link.lossError ?? .disconnected)
         }
         tellUntold()
         lastRequest += 1
         requests[lastRequest] = Request(
             ask: { [self] agent in
                 link.call(question, to: agent, of: service) { [self] answer in
-                    if tries > 1, case .failure(let fault) = answer, fault.saysGone, !fault.isOfLostConnection,
-                        fault.name == BusFault.noReply || link.lifecycle.agent != agent
-                    {
-                        return ask(question, tries: tries - 1, then: completion)
+                    if let askAgain, case .failure(let fault) = answer {
+                        if fault.isOfLostConnection, isConnected { return held.append((askAgain, fail)) }
+                        let isReplaced = fault.name == BusFault.noReply || link.lifecycle.agent != agent
+                        if fault.saysGone, !fault.isOfLostConnection, isReplaced { return askAgain() }
                     }
                     let reason = answer.isOfLostConnection ? link.lossError ?? .disconnected : noAgent
                     completion(answer.mapError { $0.saysGone ? .unreachable(reason) : .refused($0) }, agent)
                 }
             },
-            fail: { completion(.failure(.unreachable($0)), "") }
+            fail: fail,
+            askAgain: askAgain
         )
         run(.asks(request: lastRequest))
     }
@@ -290,7 +316,13 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         case .refuse(let call): link.refuse(call, .accessDenied("Only the lifecycle agent may do this."))
         case .tell(let agent, let statement, let number): tell(agent, statement, asking: number)
         case .ask(let agent, let number): requests.removeValue(forKey: number)?.ask(agent)
-        case .fail(let number): requests.removeValue(forKey: number)?.fail(loss ?? noAgent)
+        case .fail(let number):
+            guard let request = requests.removeValue(forKey: number) else { return }
+            if loss != nil, isReturning, let askAgain = request.askAgain {
+                held.append((askAgain, request.fail))
+            } else {
+                request.fail(loss ?? noAgent)
+            }
         case .disconnect: link.lose(.disconnected)
         case .setDeadline(let milliseconds): deadline = milliseconds.map { .now + $0 }
         }

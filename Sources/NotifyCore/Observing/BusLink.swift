@@ -113,6 +113,9 @@ package final class BusLink {
             lifecycle.isOpen && !lifecycle.hasReplay && !senders.isHolding && !senders.hasVerified && relayed.isEmpty
     }
 
+    /// Whether it is lost, and will be made again.
+    var isReconnecting: Bool { if case .closed = phase { retry.time != nil } else { false } }
+
     /// What `service` is to be called for.
     var serviceRequest: PollRequest {
         switch phase {
