@@ -44,7 +44,7 @@ package final class Agent: BusPeer {
     private var isDeciding = false
     private var restTimer: Int?
     /// What is started for names; set once the agent owns its name.
-    private(set) var launching: Launching?
+    var launching: Launching?
     private let launchFolders: LaunchFolders
     private let launchWatch: LaunchWatch
     private let report: @Sendable (Report) -> Void
@@ -187,7 +187,7 @@ package final class Agent: BusPeer {
 
     /// Rereads the files of `launch.d`.
     func loadLaunches() {
-        guard !uniqueName.isEmpty else { return }
+        guard isServing else { return }
         launchWatch.begin()
         let launching = launching ?? makeLaunching()
         self.launching = launching
@@ -196,7 +196,7 @@ package final class Agent: BusPeer {
         handle(.agentObserves(launching.subjects))
     }
 
-    private func makeLaunching() -> Launching {
+    func makeLaunching() -> Launching {
         let environment = Launching.Environment(
             identity: identity,
             process: { [unowned self] id in coordinator.process(of: id).flatMap { processes[$0] } },
@@ -363,7 +363,12 @@ extension Agent: WatcherDelegate {
 
     func connectionHasHungUp(_ connection: ConnectionID) { handle(.connectionEnded(connection)) }
 
-    func streamIsDrained(_ connection: ConnectionID, _ outcome: ParkedStream.Outcome) {
+    func streamIsDrained(_ connection: ConnectionID, _ stream: ParkedStream) {
+        guard connection == Predecessor.id, let launching else { return streamHasEnded(connection, stream.finish()) }
+        launching.streamIsRead { [self] in streamHasEnded(connection, stream.finish()) }
+    }
+
+    private func streamHasEnded(_ connection: ConnectionID, _ outcome: ParkedStream.Outcome) {
         // The names that these posts were sent for have then been taken note of.
         link.callBus("GetId", []) { [self] _ in
             link.verify(outcome, outcome.owned.keys.sorted()[...]) { [self] verified in

@@ -36,6 +36,15 @@ import Testing
             Heritage.State(name: "com.example.s", entry: NameStateTable.Entry(value: .max, stamp: 5))
         ]
         estate.heritage.areNapsOff = true
+        var launch = LaunchHeritage(title: "job", action: .command(["/bin/true", "-v"]))
+        (launch.due, launch.missed) = (["com.example.a"], ["com.example.b"])
+        launch.heard = Subjects(names: names, prefixes: [NamePrefix("com.example.")])
+        launch.recentStarts = [1, .max]
+        estate.launches = [
+            launch, LaunchHeritage(title: "unit", action: .unit("a.service")),
+            LaunchHeritage(title: "name", action: .activation("com.example.Name")),
+        ]
+        estate.posts = [UnidentifiedPost("com.example.a", from: ":1.8")]
         return estate
     }()
 
@@ -50,6 +59,26 @@ import Testing
             #expect(throws: (any Error).self) { try Estate(reading: Array(bytes[..<count])) }
         }
         #expect(throws: (any Error).self) { try Estate(reading: [2] + bytes.dropFirst()) }
+    }
+
+    @Test func `what an agent leaves of programs to be started counts for itself`() throws {
+        func read(_ fields: [(String, BusValue)]) throws -> Estate {
+            let all: [(String, BusValue)] = [
+                ("agent", .string(":1.7")), ("unread", .array(element: "y", [])),
+                ("connections", .array(element: "a{sv}", [])), ("processes", .array(element: "a{sv}", [])),
+                ("states", .array(element: "(stt)", [])), ("naps-off", .boolean(true)),
+            ]
+            var writer = BusValueWriter()
+            writer.integer(UInt32(1))
+            writer.write(.dictionary(all + fields))
+            return try Estate(reading: writer.bytes)
+        }
+        // An older agent leaves none.
+        #expect(try !read([]).hasUnreadable)
+        let post = BusValue.structure([.string("com.example.a"), .string("not a connection")])
+        let estate = try read([("launches", .string("nonsense")), ("posts", .array(element: "(ss)", [post]))])
+        #expect(estate.hasUnreadable && estate.launches.isEmpty && estate.posts.isEmpty)
+        #expect(estate.agent == ":1.7" && estate.heritage.areNapsOff)
     }
 
     @Test func `whatever is changed in it, reading ends`() throws {

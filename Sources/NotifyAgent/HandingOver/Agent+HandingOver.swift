@@ -64,6 +64,7 @@ extension Agent {
     /// - Parameter keepsFrozen: whether frozen processes stay frozen.
     private func bequeath(keepsFrozen: Bool, then completion: @escaping (Bequest?) -> Void) {
         isHandingOver = true
+        launching?.prepareToLeave()
         awaitRest(until: .now + Agent.patience) { [self] in
             completion(isOver ? nil : makeBequest(keepsFrozen: keepsFrozen))
         }
@@ -72,7 +73,8 @@ extension Agent {
     private func awaitRest(until limit: MonotonicTime, then completion: @escaping () -> Void) {
         // The answer shows that the bus has taken what was sent before.
         link.callBus("GetId", []) { [self] _ in
-            let isAtRest = coordinator.isAtRest && link.isAtRest && !isBusy && events.isEmpty
+            let isAtRest =
+                coordinator.isAtRest && link.isAtRest && !isBusy && events.isEmpty && launching?.isAtRest != false
             if isAtRest || isOver || limit <= .now { return completion() }
             _ = loop.after(Agent.pause) { [self] in awaitRest(until: limit, then: completion) }
         }
@@ -81,6 +83,8 @@ extension Agent {
     private func makeBequest(keepsFrozen: Bool) -> Bequest? {
         var heritage = coordinator.heritage
         if !keepsFrozen { for index in heritage.processes.indices { heritage.processes[index].frozenFor = nil } }
+        var estate = Estate()
+        if let launching { (estate.launches, estate.posts) = (launching.heritage, Array(launching.unidentifiedPosts)) }
         for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
         // The bus answers the calls that have waited when the next agent ends this connection, which their callers know by
         // then. If they were refused now, a program would take the agent for gone, and confirm what nobody holds.
@@ -91,7 +95,6 @@ extension Agent {
         let kept = heritage.processes.filter { $0.frozenFor != nil }.map(\.id)
         end(keeping: Set(kept))
         processes.leave(kept)
-        var estate = Estate()
         (estate.heritage, estate.agent, estate.unread) = (heritage, uniqueName, unread)
         let file = estate.bytes.map(MemoryFile.make) ?? -1
         let socket = fcntl(link.descriptor, F_DUPFD_CLOEXEC, 0)

@@ -13,6 +13,8 @@ struct Predecessor {
     let name: String
     let socket: DescriptorBox
     let unread: [UInt8]
+    let launches: [LaunchHeritage]
+    let posts: [UnidentifiedPost]
 }
 
 // How this agent takes over what the one before it knew.
@@ -83,7 +85,16 @@ extension Agent {
             return completion()
         }
         close(bequest.heritage)
-        predecessor = Predecessor(name: estate.agent, socket: DescriptorBox(bequest.socket), unread: estate.unread)
+        predecessor = Predecessor(
+            name: estate.agent,
+            socket: DescriptorBox(bequest.socket),
+            unread: estate.unread,
+            launches: estate.launches,
+            posts: estate.posts
+        )
+        if estate.hasUnreadable {
+            logger.warning("ignored what another agent has left of programs to be started: it can't be read")
+        }
         var heritage = estate.heritage
         let facts = Set(heritage.connections.map(\.process)).sorted().compactMap(processes.find)
         for index in heritage.processes.indices {
@@ -98,7 +109,11 @@ extension Agent {
     }
 
     /// From now on this agent hears what the one before it heard.
-    func heritageIsSubscribed() { requestName() }
+    func heritageIsSubscribed() {
+        let launching = makeLaunching()
+        self.launching = launching
+        launching.inherit(predecessor?.launches ?? [], predecessor?.posts ?? []) { [self] in requestName() }
+    }
 
     /// Reads what the agent before this one has not read, and ends its connection.
     ///
@@ -115,6 +130,9 @@ extension Agent {
             ObserverInterface.Mark(mark).arguments
         )
         let stream = ParkedStream(socket: predecessor.socket.take(), process: nil, agent: uniqueName, mark: mark)
+        if let launching {
+            stream.passOn(launching.subjects) { [weak launching] in launching?.handleFound($0, from: $1) }
+        }
         stream.feed(predecessor.unread)
         whenPredecessorIsRead = completion
         watcher.drain(stream, of: Predecessor.id)

@@ -12,6 +12,10 @@ struct Estate: Equatable {
     private static let maximumValues = 4_194_304
 
     var heritage = Heritage()
+    var launches: [LaunchHeritage] = []
+    var posts: [UnidentifiedPost] = []
+    /// Whether some of the two could not be read.
+    private(set) var hasUnreadable = false
     /// The unique name of the agent.
     var agent = ""
     /// What it has read from its connection and not handled.
@@ -26,6 +30,8 @@ struct Estate: Equatable {
             ("processes", .array(element: "a{sv}", heritage.processes.map(\.value))),
             ("states", .array(element: "(stt)", heritage.states.map(\.value))),
             ("naps-off", .boolean(heritage.areNapsOff)),
+            ("launches", .array(element: "a{sv}", launches.map(\.value))),
+            ("posts", .array(element: "(ss)", posts.map(\.value))),
         ]
         var writer = BusValueWriter()
         writer.integer(Estate.version)
@@ -51,6 +57,27 @@ struct Estate: Equatable {
         heritage.processes = try reader.need("processes", "aa{sv}", \.elements).compactMap(Heritage.Process.read)
         heritage.states = try reader.need("states", "a(stt)", \.elements).compactMap(Heritage.State.read)
         heritage.areNapsOff = try reader.take("naps-off", "b", \.exactBoolean) ?? false
+        // The rest counts without these.
+        launches = readable(&reader, "launches", "aa{sv}", LaunchHeritage.read)
+        posts = readable(&reader, "posts", "a(ss)", UnidentifiedPost.read)
+    }
+
+    /// - Returns: the elements of an optional value that can be read.
+    private mutating func readable<Element>(
+        _ reader: inout FieldReader,
+        _ key: String,
+        _ type: String,
+        _ read: (BusValue) -> Element?
+    ) -> [Element] {
+        do {
+            let elements = try reader.take(key, type, \.elements) ?? []
+            let all = elements.compactMap(read)
+            if all.count < elements.count { hasUnreadable = true }
+            return all
+        } catch {
+            hasUnreadable = true
+            return []
+        }
     }
 }
 
@@ -160,5 +187,68 @@ extension Heritage.State {
             let stamp = fields[2].uint64
         else { return nil }
         return Heritage.State(name: name, entry: NameStateTable.Entry(value: number, stamp: stamp))
+    }
+}
+
+extension LaunchEntry.Action {
+    /// Its kind, and then what the file says.
+    fileprivate var words: [String] {
+        switch self {
+        case .unit(let name): ["unit", name]
+        case .command(let words): ["command"] + words
+        case .activation(let name): ["activation", name]
+        }
+    }
+
+    fileprivate init?(words: [String]) {
+        guard let kind = words.first, let name = words.dropFirst().first else { return nil }
+        switch kind {
+        case "unit" where words.count == 2: self = .unit(name)
+        case "command": self = .command(Array(words.dropFirst()))
+        case "activation" where words.count == 2: self = .activation(name)
+        default: return nil
+        }
+    }
+}
+
+extension LaunchHeritage {
+    fileprivate var value: BusValue {
+        .dictionary([
+            ("title", .string(title)), ("action", .strings(action.words)), ("due", .strings(due)),
+            ("missed", .strings(missed)), ("heard-names", .strings(heard.names)),
+            ("heard-prefixes", .strings(heard.prefixes.map(\.string))),
+            ("starts", .array(element: "t", recentStarts.map { .uint64(UInt64(max(0, $0))) })),
+        ])
+    }
+
+    fileprivate static func read(_ value: BusValue) -> LaunchHeritage? {
+        guard var fields = try? FieldReader(value) else { return nil }
+        do {
+            let title = try fields.need("title", "s", \.string)
+            guard let action = LaunchEntry.Action(words: try fields.need("action", "as", \.exactStrings)) else {
+                return nil
+            }
+            var launch = LaunchHeritage(title: title, action: action)
+            launch.due = try fields.need("due", "as", \.exactStrings).map { try NotifyName($0) }
+            launch.missed = try fields.need("missed", "as", \.exactStrings).map { try NotifyName($0) }
+            let names = try fields.need("heard-names", "as", \.exactStrings)
+            launch.heard = try Subjects(names: names, prefixes: fields.need("heard-prefixes", "as", \.exactStrings))
+            launch.recentStarts = try fields.need("starts", "at", \.elements).compactMap { start in
+                start.uint64.flatMap { Int64(exactly: $0) }
+            }
+            return launch
+        } catch { return nil }
+    }
+}
+
+extension UnidentifiedPost {
+    fileprivate var value: BusValue { .structure([.string(name.string), .string(sender)]) }
+
+    fileprivate static func read(_ value: BusValue) -> UnidentifiedPost? {
+        guard case .structure(let fields) = value, fields.count == 2,
+            let name = fields[0].string.flatMap({ try? NotifyName($0) }), let sender = fields[1].string,
+            BusNames.isConnection(sender)
+        else { return nil }
+        return UnidentifiedPost(name, from: sender)
     }
 }

@@ -23,13 +23,13 @@ final class Launching: PostListener {
         let warn: (String) -> Void
     }
 
-    private let link: BusLink
+    let link: BusLink
     /// Services on the same bus.
     private let bus: any ServiceBus
-    private let environment: Environment
+    let environment: Environment
     private let folders: LaunchFolders
-    private var launcher = Launcher()
-    private var manager: ServiceManager?
+    private(set) var launcher = Launcher()
+    private(set) var manager: ServiceManager?
     private var names: NameWatch?
     private var faults: [LaunchFolders.File] = []
     /// Events that come while effects are being carried out are handled after them.
@@ -37,9 +37,18 @@ final class Launching: PostListener {
     private var isBusy = false
     private var ownsName = false
     /// By how many entries each name and prefix is wanted: the connection hears it once for all of them.
-    private var subscriptions = SubjectIndex<Int>()
-    private var unidentified = UnidentifiedPosts<BusCall>()
+    var subscriptions = SubjectIndex<Int>()
+    var unidentified = UnidentifiedPosts<BusCall>()
     private var units: ProcessUnits
+    /// What the bus delivers besides what entries want, while an agent takes over from another one.
+    var kept: Subjects?
+    /// Whether another agent takes over from this one.
+    var isLeaving = false
+    /// What is done once it is known what the agent before this one has not read: nothing is started until then.
+    var postponed: [(id: LaunchID, entry: LaunchEntry)]?
+    var whenIdentified: (() -> Void)?
+    /// What was found in the stream of the agent before this one: each once.
+    var found: Set<UnidentifiedPost> = []
 
     init(
         _ link: BusLink,
@@ -57,7 +66,9 @@ final class Launching: PostListener {
     // MARK: - Files
 
     /// Rereads the files.
-    func load() {
+    ///
+    /// - Parameter heritage: what the agent before this one knew.
+    func load(inheriting heritage: [LaunchHeritage] = []) {
         let files = folders.read()
         faults = files.filter { if case .failure = $0.content { true } else { false } }
         for file in faults {
@@ -65,16 +76,22 @@ final class Launching: PostListener {
         }
         let entries = files.compactMap { try? $0.content.get() }
         if entries.isEmpty, launcher.isEmpty { return }
-        let needsManager = entries.contains { $0.needsManager && $0.isEnabled }
-        if needsManager, manager == nil {
-            manager = ServiceManager(link, on: bus) { [weak self] event in self?.managerReports(event) }
-        }
-        handle(.load(entries))
-        if !needsManager {
+        if entries.contains(where: \.runsByManager) { findManager() }
+        handle(.load(entries, inheriting: heritage))
+        if !entries.contains(where: \.runsByManager) {
             manager?.end()
             manager = nil
         }
         showOnBus()
+        observeAll()
+    }
+
+    func findManager() {
+        guard manager == nil, postponed == nil else { return }
+        manager = ServiceManager(link, on: bus) { [weak self] event in self?.managerReports(event) }
+    }
+
+    func observeAll() {
         for connection in environment.connections() { observes(connection, isNew: false) }
     }
 
@@ -104,6 +121,7 @@ final class Launching: PostListener {
             let event = events.removeFirst()
             for effect in launcher.handle(event, at: .now) { perform(effect) }
         }
+        keepNothingIfAwake()
     }
 
     private func managerReports(_ event: Launcher.Event) {
@@ -139,6 +157,7 @@ final class Launching: PostListener {
             link.unsubscribe(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
         case .attach(let id, let entry): attach(id, entry)
         case .detach(let id, let entry):
+            postponed?.removeAll { $0.id == id }
             if case .activation = entry.action { names?.detach(id) } else { manager?.detach(id) }
         case .start(let id, let number, let entry, let first, let restarts):
             start(id, number, entry, first, restarts: restarts)
@@ -165,7 +184,8 @@ final class Launching: PostListener {
         }
     }
 
-    private func attach(_ id: LaunchID, _ entry: LaunchEntry) {
+    func attach(_ id: LaunchID, _ entry: LaunchEntry) {
+        if postponed != nil { return postponed?.append((id, entry)) ?? () }
         switch entry.action {
         case .unit(let unit): manager?.attach(id, unit)
         case .command: manager?.attach(id, command: entry.title)
@@ -238,7 +258,9 @@ final class Launching: PostListener {
             if !ids.isEmpty { handle(.heard(name, ids)) }
         }
         for ping in unidentified.takePings(of: question.sender) { link.reply(to: ping) }
-        for mark in unidentified.takeMarks(behind: question) { handle(.marked(mark)) }
+        for mark in unidentified.takeMarks(behind: question) {
+            if mark == Launching.identification { allIsKnown() } else { handle(.marked(mark)) }
+        }
         if unidentified.isEmpty { environment.workHasEnded() }
     }
 

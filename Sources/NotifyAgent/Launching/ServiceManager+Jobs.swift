@@ -56,10 +56,12 @@ extension ServiceManager {
         first: NotifyName,
         restarts: Bool
     ) {
+        stopping.remove(id)
         // It may have gone while the last run was being stopped.
         guard attached.contains(id) else { return }
         if restarts, let unit = units[id] {
             jobBegins()
+            stopping.insert(id)
             return call("StopUnit", [.string(unit), .string("replace")]) { [self] answer in
                 let next: () -> Void = { [self] in
                     start(id, number: number, entry, command: command, first: first, restarts: false)

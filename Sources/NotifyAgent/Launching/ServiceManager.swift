@@ -37,6 +37,8 @@ final class ServiceManager: ServiceClient {
     private let bus: any ServiceBus
     /// Its unique name; nil while there is none.
     private(set) var owner: String?
+    /// Whether no owner has been looked for yet.
+    private var isFirst = true
     private var watches: [String: Watch] = [:]
     /// The entries that are there: an answer about any other comes too late.
     private(set) var attached: Set<LaunchID> = []
@@ -44,6 +46,8 @@ final class ServiceManager: ServiceClient {
     var jobs: [String: [Job]] = [:]
     /// The units of entries: for a command the one that is currently running.
     var units: [LaunchID: String] = [:]
+    /// The entries whose command is being ended, and has yet to be started again.
+    var stopping: Set<LaunchID> = []
     /// How many jobs have been requested and are not over.
     var jobsUnderWay = 0
     /// How often the command of an entry was started, by this agent and earlier ones.
@@ -70,12 +74,16 @@ final class ServiceManager: ServiceClient {
 
     private func ownerHasChanged(to owner: String) {
         self.owner = owner.isEmpty ? nil : owner
-        (jobs, units) = ([:], [:])
+        (jobs, units, stopping) = ([:], [:], [])
         if jobsUnderWay > 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
         jobsUnderWay = 0
         for (unit, watch) in watches { drop(watch, unit) }
         watches = [:]
-        report(.manager(obstacle: owner.isEmpty ? ServiceManager.absence : ServiceManager.silence))
+        // Until the first one answers, entries keep what is due.
+        if !isFirst || owner.isEmpty {
+            report(.manager(obstacle: owner.isEmpty ? ServiceManager.absence : ServiceManager.silence))
+        }
+        isFirst = false
         guard !owner.isEmpty else { return }
         call("Subscribe") { [self] _ in
             if self.owner == owner { report(.manager(obstacle: nil)) }

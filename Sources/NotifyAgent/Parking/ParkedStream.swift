@@ -56,6 +56,8 @@ final class ParkedStream {
     private let mark: UInt64
     private let reader = MessageReader(.anywhere)
     private var names = NameCache()
+    /// Who is told of posts of some names, and of who has posted them, as they are read.
+    private var listener: (subjects: Subjects, hear: (NotifyName, String) -> Void)?
     private var outcome = Outcome()
     private var looksWithoutProgress = 0
     private var bytesLeft: Int
@@ -100,6 +102,11 @@ final class ParkedStream {
         return outcome.hasMark
     }
 
+    /// Reports posts of these names up to the mark, with their senders.
+    func passOn(_ subjects: Subjects, to hear: @escaping (NotifyName, String) -> Void) {
+        listener = (subjects, hear)
+    }
+
     /// Takes what was read from the socket before.
     func feed(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { reader.feed($0) }
@@ -115,6 +122,7 @@ final class ParkedStream {
     /// Ends the connection, and reads what was still on its way.
     func finish() -> Outcome {
         shutdown(socket, Int32(SHUT_RDWR))
+        listener = nil
         // Nothing more can come, so this terminates.
         while let count = readChunk(), count > 0 {}
         reader.finish()
@@ -145,7 +153,11 @@ final class ParkedStream {
     private func take(_ message: BusMessage) {
         outcome.messages += 1
         if let name = names.name(in: message) {
-            if let sender = message.sender { take(name, from: sender) }
+            guard let sender = message.sender else { return }
+            if let listener, !outcome.hasMark, listener.subjects.contains(name) {
+                listener.hear(name, String(cString: sender))
+            }
+            take(name, from: sender)
         } else if message.kind == .call, message.isFrom(agent), message.hasMember("Mark"), message.number == mark {
             outcome.hasMark = true
         }

@@ -13,7 +13,8 @@ protocol WatcherDelegate: AnyObject {
     /// The process is in a different cgroup.
     func processHasMoved(_ process: ProcessID)
     func connectionHasHungUp(_ connection: ConnectionID)
-    func streamIsDrained(_ connection: ConnectionID, _ outcome: ParkedStream.Outcome)
+    /// Nothing more of a stream is needed. The connection has yet to be ended.
+    func streamIsDrained(_ connection: ConnectionID, _ stream: ParkedStream)
 }
 
 /// Watches processes and sockets, and does nothing while nothing happens.
@@ -241,7 +242,7 @@ final class Watcher {
     private func finish(_ stream: ParkedStream, _ number: UInt64) {
         guard drains.removeValue(forKey: number) != nil else { return }
         remove(stream.socket)
-        delegate?.streamIsDrained(ConnectionID(number), stream.finish())
+        delegate?.streamIsDrained(ConnectionID(number), stream)
     }
 
     // MARK: - epoll(7)

@@ -39,7 +39,9 @@ struct Launch: Hashable {
     private var latestPost: Int64 = 0
     /// Posted since the trigger, and not yet heard by the program.
     private(set) var missed = PendingNames()
-    private var observers = LaunchObservers()
+    private(set) var observers = LaunchObservers()
+    /// What its program heard by itself as far as the agent before this one knew, until it is known whether it runs.
+    private(set) var heardBefore = Subjects()
     /// What the program was started for, until it has exited.
     private var cause: Set<NotifyName> = []
     /// What has been requested from the bus, and how many requests it has yet to confirm.
@@ -50,7 +52,7 @@ struct Launch: Hashable {
     /// the old one.
     private var endsFirst = false
     /// When it was started, as far as relevant to the limit.
-    private var recentStarts: [Int64] = []
+    private(set) var recentStarts: [Int64] = []
     /// How often a start was requested, and how often it was started.
     private var lastNumber: UInt64 = 0
     private(set) var starts: UInt64 = 0
@@ -66,7 +68,7 @@ struct Launch: Hashable {
         self.entry = entry
     }
 
-    private var isBusy: Bool {
+    var isBusy: Bool {
         switch phase {
         case .starting, .running: true
         default: false
@@ -103,6 +105,16 @@ struct Launch: Hashable {
     var isReplacing: Bool {
         if case .starting = phase { return endsFirst }
         return false
+    }
+
+    /// Begins with what the agent before this one knew.
+    mutating func inherit(_ heritage: LaunchHeritage, _ now: Int64) {
+        for name in heritage.due.prefix(Launch.maximumDue) where entry.subjects.contains(name) { _ = due.insert(name) }
+        for name in heritage.missed.prefix(Launch.maximumDue) where entry.subjects.contains(name) {
+            _ = missed.insert(name)
+        }
+        heardBefore = heritage.heard.subtracting(Subjects(names: Set(due.names)))
+        recentStarts = heritage.recentStarts.suffix(entry.limit.starts).filter { (0...now).contains($0) }
     }
 
     private var wanted: Subjects {
@@ -197,6 +209,7 @@ struct Launch: Hashable {
         switch phase {
         case .waking:
             guard isActive != nil, unconfirmed == 0 else { return }
+            endWaking()
             if isLeftAlone { return leaveAlone() }
             phase = isActive == true ? .running : .idle
             goOn(now, &effects)
@@ -212,6 +225,17 @@ struct Launch: Hashable {
             if isLeftAlone { leaveAlone() } else if unconfirmed == 0 { start(now, &effects) }
         case .starting, .off: break
         }
+    }
+
+    /// It is known whether the program of the agent before this one runs.
+    private mutating func endWaking() {
+        if isActive == true {
+            due.remove(heardBefore.contains)
+            missed.remove(heardBefore.contains)
+        } else {
+            missed = PendingNames()
+        }
+        heardBefore = Subjects()
     }
 
     private mutating func beginSettling(_ now: Int64, _ effects: inout [Launcher.Effect]) {

@@ -63,6 +63,8 @@ package struct LaunchEntry: Hashable, Sendable {
 
     /// Whether it needs a service manager.
     package var needsManager: Bool { if case .activation = action { false } else { true } }
+    /// Whether a service manager is to start it.
+    package var runsByManager: Bool { needsManager && isEnabled }
 }
 
 /// An entry known to this agent. Numbers are never reused.

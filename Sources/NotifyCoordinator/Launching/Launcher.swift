@@ -9,7 +9,9 @@ package import NotifyNames
 package struct Launcher: Hashable {
     package enum Event: Sendable {
         /// The entries from now on.
-        case load([LaunchEntry])
+        ///
+        /// - Parameter heritage: what the agent before this one knew of them.
+        case load([LaunchEntry], inheriting: [LaunchHeritage] = [])
         /// There is a service manager, or there is none for this reason.
         case manager(obstacle: String?)
         /// The result of `subscribe`.
@@ -98,7 +100,7 @@ package struct Launcher: Hashable {
         case missing(reason: String)
     }
 
-    private var launches: [LaunchID: Launch] = [:]
+    private(set) var launches: [LaunchID: Launch] = [:]
     private var manager = Manager.unknown
     private var lastNumber: UInt64 = 0
     private var lastMark: UInt64 = 0
@@ -172,7 +174,7 @@ package struct Launcher: Hashable {
 
     private mutating func take(_ event: Event, _ now: Int64, _ effects: inout [Effect]) {
         switch event {
-        case .load(let entries): load(entries, now, &effects)
+        case .load(let entries, let heritage): load(entries, heritage, now, &effects)
         case .manager(let obstacle):
             let manager = obstacle.map { Manager.missing(reason: $0) } ?? .present
             guard manager != self.manager else { return }
@@ -239,11 +241,17 @@ package struct Launcher: Hashable {
         }
     }
 
-    private mutating func load(_ entries: [LaunchEntry], _ now: Int64, _ effects: inout [Effect]) {
+    private mutating func load(
+        _ entries: [LaunchEntry],
+        _ heritage: [LaunchHeritage],
+        _ now: Int64,
+        _ effects: inout [Effect]
+    ) {
+        let heritage = Dictionary(heritage.map { ($0.title, $0) }) { first, _ in first }
         var old = Dictionary(launches.values.map { ($0.entry.title, $0) }) { first, _ in first }
         for entry in entries {
             guard let before = old.removeValue(forKey: entry.title) else {
-                add(entry, &effects)
+                add(entry, heritage[entry.title], now, &effects)
                 continue
             }
             if before.entry == entry { continue }
@@ -251,16 +259,23 @@ package struct Launcher: Hashable {
                 launches[before.id]?.change(to: entry, now, &effects)
             } else {
                 remove(before.id, &effects)
-                add(entry, &effects)
+                add(entry, nil, now, &effects)
             }
         }
         for launch in old.values.sorted(by: { $0.id < $1.id }) { remove(launch.id, &effects) }
     }
 
-    private mutating func add(_ entry: LaunchEntry, _ effects: inout [Effect]) {
+    private mutating func add(
+        _ entry: LaunchEntry,
+        _ heritage: LaunchHeritage?,
+        _ now: Int64,
+        _ effects: inout [Effect]
+    ) {
         lastNumber += 1
         let id = LaunchID(lastNumber)
         launches[id] = Launch(id: id, entry: entry)
+        // It is about what was in the file then.
+        if let heritage, heritage.action == entry.action { launches[id]?.inherit(heritage, now) }
         begin(id, &effects)
     }
 

@@ -30,6 +30,13 @@ package struct UnidentifiedPosts<Ping> {
 
     package var isEmpty: Bool { names.isEmpty }
 
+    /// All of them, for the next agent to ask again.
+    package var all: Set<UnidentifiedPost> {
+        var all: Set<UnidentifiedPost> = []
+        for (question, names) in names { for name in names.names { all.insert(.init(name, from: question.sender)) } }
+        return all
+    }
+
     /// - Returns: whether the bus is to be asked now.
     package mutating func add(_ name: NotifyName, _ question: Question) -> Bool {
         let before = names[question]?.count

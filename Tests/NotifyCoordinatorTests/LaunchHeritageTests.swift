@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+import TestSupport
+import Testing
+
+@testable import NotifyCoordinator
+
+/// What an agent leaves to the next one of programs that are started for names.
+@Suite struct LaunchHeritageTests {
+    private static let unit = LaunchEntry.Action.unit("a.service")
+    private static let name = LauncherWorld.name
+
+    private func heritage(_ change: (inout LaunchHeritage) -> Void) -> LaunchHeritage {
+        var heritage = LaunchHeritage(title: "a", action: Self.unit)
+        change(&heritage)
+        return heritage
+    }
+
+    /// The next agent, which does not know yet whether the program runs.
+    private func successor(
+        _ heritage: [LaunchHeritage],
+        at now: Int64 = 0,
+        _ change: (inout LaunchEntry) -> Void = { _ in }
+    ) -> LauncherWorld {
+        var world = LauncherWorld()
+        world.take(.load([]))
+        world.now = now
+        world.launcher = Launcher()
+        world.take(.manager(obstacle: nil))
+        var entry = LaunchEntry(title: "a", action: Self.unit)
+        entry.subjects.names = [Self.name]
+        change(&entry)
+        world.take(.load([entry], inheriting: heritage))
+        return world
+    }
+
+    @Test func `what is due is handed over from agent to agent, and started once`() {
+        var world = LauncherWorld { $0.settle = 1_000 }
+        world.post()
+        #expect(world.starts.isEmpty && world.launcher.isAtRest)
+        for _ in 0..<3 {
+            let left = world.launcher.heritage(unrequested: [])
+            #expect(left.map(\.due) == [[Self.name]])
+            world = successor(left)
+        }
+        #expect(world.starts.isEmpty)
+        // Both agents have heard it.
+        world.post()
+        world.take(.activity(world.id, false))
+        #expect(world.starts.count == 1)
+        world.runThrough()
+        #expect(world.starts.count == 1 && world.state == "idle")
+    }
+
+    @Test func `a start that was requested is not handed over, and what came since is`() {
+        var world = LauncherWorld()
+        world.post()
+        #expect(world.starts.count == 1 && !world.launcher.isAtRest)
+        let waiting = world.launcher.heritage(unrequested: [world.id])
+        #expect(waiting.map(\.due) == [[Self.name]])
+        world.take(.activity(world.id, true))
+        #expect(world.launcher.isAtRest)
+        let running = world.launcher.heritage(unrequested: [])
+        #expect(running.map(\.due) == [[]] && running.map(\.missed) == [[Self.name]])
+        world.post()
+        #expect(world.launcher.heritage(unrequested: []).map(\.due) == [[Self.name]])
+        var next = successor(world.launcher.heritage(unrequested: []))
+        next.take(.activity(next.id, true))
+        #expect(next.starts.isEmpty && next.state == "running")
+        // It was not told of it yet.
+        next.take(.observes(ConnectionID(7), [next.id], Subjects(names: [Self.name]), isNew: false))
+        #expect(next.delivered == [Self.name] && next.launcher.reports[0].due == 0)
+    }
+
+    @Test func `what a running program has heard itself does not start it again, unless it has exited`() {
+        for isRunning in [true, false] {
+            var next = successor([heritage { $0.heard.names = [Self.name] }]) { $0.onBusy = .restart }
+            next.post()
+            next.take(.activity(next.id, isRunning))
+            #expect(next.starts.count == (isRunning ? 0 : 1))
+        }
+    }
+
+    @Test func `an agent that has yet to find out what runs hands over all that it was told`() {
+        let left = heritage { left in
+            (left.due, left.missed, left.recentStarts) = ([Self.name], [LauncherWorld.other], [5])
+            left.heard.names = ["com.example.c"]
+        }
+        let world = successor([left], at: 10) { $0.subjects.names = [Self.name, LauncherWorld.other, "com.example.c"] }
+        #expect(world.launcher.heritage(unrequested: []) == [left])
+    }
+
+    @Test func `what was left is nothing to an entry that says something else now`() {
+        let left = heritage { $0.due = [Self.name] }
+        let changes: [(inout LaunchEntry) -> Void] = [
+            { $0.action = .unit("b.service") }, { $0.title = "b" }, { $0.subjects.names = [LauncherWorld.other] },
+        ]
+        for change in changes {
+            var next = successor([left], change)
+            next.take(.activity(next.id, false))
+            #expect(next.starts.isEmpty && next.launcher.reports[0].due == 0)
+        }
+    }
+
+    @Test func `starts count towards the limit of the next agent, but none that is yet to come`() {
+        for (start, isLimited) in [(5, true), (Int64.max, false), (-1, false)] as [(Int64, Bool)] {
+            let left = heritage { ($0.due, $0.recentStarts) = ([Self.name], [start]) }
+            var next = successor([left], at: 10) { $0.limit = LaunchEntry.Limit(starts: 1, window: 100) }
+            next.take(.activity(next.id, false))
+            #expect(next.starts.isEmpty == isLimited)
+            next.wait(100)
+            #expect(next.starts.count == 1)
+        }
+    }
+}
