@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyCoordinator
-import NotifyCore
+package import NotifyCoordinator
+package import NotifyCore
 import NotifyNames
 
 /// What an agent leaves to the next one, as bytes: a number that says how to read the rest, and an a{sv} in the
 /// serialized form of D-Bus, little-endian.
-struct Estate: Equatable {
+package struct Estate: Equatable {
     /// Another version can't be read. What a later one only adds goes by new keys.
     private static let version: UInt32 = 1
     private static let maximumValues = 4_194_304
 
-    var heritage = Heritage()
+    package var heritage = Heritage()
     var launches: [LaunchHeritage] = []
     var posts: [UnidentifiedPost] = []
     /// Whether some of the two could not be read.
     private(set) var hasUnreadable = false
     /// The unique name of the agent.
-    var agent = ""
+    package var agent = ""
     /// What it has read from its connection and not handled.
     var unread: [UInt8] = []
 
     /// - Returns: nil if it is too much.
-    var bytes: [UInt8]? {
+    package var bytes: [UInt8]? {
         let fields: [(String, BusValue)] = [
             ("agent", .string(agent)),
             ("unread", .array(element: "y", unread.map { .number(code: UInt8(ascii: "y"), UInt64($0)) })),
@@ -39,10 +39,10 @@ struct Estate: Equatable {
         return writer.isValid ? writer.bytes : nil
     }
 
-    init() {}
+    package init() {}
 
     /// Reads what anybody may have written.
-    init(reading bytes: [UInt8]) throws(ArgumentError) {
+    package init(reading bytes: [UInt8]) throws(ArgumentError) {
         let fields: BusValue? = bytes.withUnsafeBytes { bytes in
             var wire = WireReader(bytes, 0..<bytes.count, isBigEndian: false)
             guard wire.uint32() == Estate.version else { return nil }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FuzzDriver
+import NotifyAgent
 import NotifyCoordinator
 import NotifyCore
 import NotifyNames
@@ -34,6 +35,12 @@ enum CoordinatorMachine {
                 event = unexpected(&choices, &lastCall)
                 if case let call? = event.call { unanswered.insert(call) }
             }
+            if choices.once(in: 24) {
+                results = [.inherit(handedOver(coordinator.heritage), facts(&choices))]
+                coordinator = Coordinator(configuration)
+                unanswered = []
+                continue
+            }
             for effect in coordinator.handle(event, at: Timestamp(nanoseconds: time, wallClock: choices.number())) {
                 switch effect {
                 case .answer(let call, _), .refuse(let call, _):
@@ -45,6 +52,7 @@ enum CoordinatorMachine {
                     if marks { results.append(.markIsReached(observer.id)) }
                     results.append(.told(observer.id, reply(&choices)))
                 case .deliver(let observer, let names) where !names.isEmpty: results.append(.delivered(observer.id))
+                case .keepStates(let observer, _): results.append(.statesAreKept(observer.id))
                 case .awaitHeldBack(let id): results.append(.nothingIsHeldBack(id))
                 case .freeze(let process, _): results.append(.froze(process, outcome(&choices)))
                 case .freezeProgram(let program, let members): results.append(.frozeProgram(program, members))
@@ -64,6 +72,47 @@ enum CoordinatorMachine {
         ProcessID(pid: 7, startTime: .max, user: 1_000), ProcessID(pid: .max, startTime: 0, user: .max),
     ]
     private static let senders = [":1.1", ":1.2", ":1.3", ":1.4", ""]
+
+    /// What the next agent reads of what this one leaves.
+    private static func handedOver(_ heritage: Heritage) -> Heritage {
+        var estate = Estate()
+        (estate.heritage, estate.agent) = (heritage, ":1.5")
+        guard let bytes = estate.bytes, let read = try? Estate(reading: bytes) else { fail("a heritage can't be read") }
+        guard read.heritage.connections.count <= heritage.connections.count else { fail("a heritage grows") }
+        return read.heritage
+    }
+
+    private static func facts(_ choices: inout Choices) -> [Newcomer.ProcessFacts] {
+        processes.filter { _ in !choices.once(in: 4) }.map {
+            Newcomer.ProcessFacts(id: $0, application: "a", session: nil, isWatched: !choices.once(in: 4))
+        }
+    }
+
+    /// What no agent has written.
+    private static func heritage(_ choices: inout Choices) -> Heritage {
+        var heritage = Heritage()
+        for _ in 0..<choices.number(below: 4) {
+            var connection = Heritage.Connection(process: choices.pick(processes))
+            connection.name = choices.pick(senders)
+            connection.subjects = choices.subjects()
+            (connection.isParked, connection.state) = (choices.once(in: 2), choices.state())
+            (connection.stateAfterParking, connection.pending) = (choices.state(), choices.names())
+            (connection.dropped, connection.since) = (choices.number(), choices.number())
+            connection.person = choices.once(in: 2) ? choices.state() : nil
+            connection.decision = Decision(choices.state(), by: .source(choices.pick(["logind", "x11", ""])))
+            heritage.connections.append(connection)
+        }
+        for id in processes where choices.once(in: 2) {
+            var process = Heritage.Process(id)
+            process.wish = choices.once(in: 2) ? choices.state() : nil
+            process.frozenFor = choices.once(in: 2) ? choices.pick([0, 1_000, .max]) : nil
+            heritage.processes.append(process)
+        }
+        let entry = NameStateTable.Entry(value: choices.number(), stamp: choices.number())
+        heritage.states.append(Heritage.State(name: choices.name(), entry: entry))
+        heritage.areNapsOff = choices.once(in: 2)
+        return heritage
+    }
 
     private static func reply(_ choices: inout Choices) -> Event.Reply {
         switch choices.number(below: 6) {
@@ -137,7 +186,7 @@ enum CoordinatorMachine {
         let connection = choices.pick(connections)
         let process = choices.pick(processes)
         let sender = choices.pick(senders)
-        switch choices.number(below: 36) {
+        switch choices.number(below: 44) {
         case 0...3: return .register(call(), newcomer(&choices))
         case 4, 5: return .addNames(call(), from: sender, choices.subjects())
         case 6: return .removeNames(call(), from: sender, choices.subjects())
@@ -179,6 +228,14 @@ enum CoordinatorMachine {
         case 31: return .sourceWasReset(choices.pick(["logind", "x11"]), nil)
         case 32: return .awaitChanges(choices.number())
         case 33, 34: return .alarm
+        case 35: return .inherit(heritage(&choices), facts(&choices))
+        case 36: return choices.once(in: 2) ? .heritageIsOld : .heritageIsPartial
+        case 37: return .statesAreKept(connection)
+        case 38: return .missed(connection, choices.names())
+        case 39: return .additionWasRefused(from: sender)
+        case 40: return .setNaps(call(), by: caller(&choices), choices.once(in: 2))
+        case 41: return .isToEnd(process)
+        case 42: return .agentObserves(choices.subjects())
         default: return choices.once(in: 8) ? .ending(keeping: []) : .alarm
         }
     }
@@ -190,7 +247,7 @@ extension Event {
         switch self {
         case .register(let call, _), .addNames(let call, _, _), .removeNames(let call, _, _), .report(let call, _, _),
             .followDesktop(let call, _, _), .setState(let call, _, _, _, _, _), .release(let call, _, _),
-            .setNameState(let call, _, _, _), .getNameState(let call, _):
+            .setNameState(let call, _, _, _), .getNameState(let call, _), .setNaps(let call, _, _):
             call
         default: nil
         }

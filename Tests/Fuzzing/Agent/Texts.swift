@@ -11,7 +11,7 @@ enum ValueReading {
     private static let messages: [any ProtocolArguments.Type] =
         AgentInterface.methods.map { $0 } + AgentInterface.signals.map { $0 } + RelayInterface.methods.map { $0 } + [
             ObserverInterface.SetState.self, ObserverInterface.Deliver.self, ObserverInterface.DeliverPosts.self,
-            ObserverInterface.Mark.self, AgentInterface.Register.Answer.self, AgentInterface.List.Answer.self,
+            ObserverInterface.Mark.self, ObserverInterface.KeepStates.self, AgentInterface.Register.Answer.self, AgentInterface.List.Answer.self,
             AgentInterface.Status.Answer.self, AgentInterface.ConnectionCount.self,
             AgentInterface.SetNameState.Answer.self, AgentInterface.GetNameState.Answer.self,
             ObserverInterface.SetState.Answer.self,
@@ -69,7 +69,7 @@ enum ValueReading {
 enum TextReading {
     static func run(_ choices: Choices) {
         var choices = choices
-        let kind = choices.number(below: 8)
+        let kind = choices.number(below: 9)
         var bytes = choices.rest()
         let text = String(decoding: bytes, as: UTF8.self)
         switch kind {
@@ -103,6 +103,7 @@ enum TextReading {
             if let target = Target(text), Target(target.description) != target { fail("a target changes when written") }
             if let name = try? NotifyName(text), !name.string.utf8.elementsEqual(text.utf8) { fail("a name changes") }
             _ = try? Subjects(names: [text], prefixes: [text])
+        case 7: _ = try? Estate(reading: [1, 0, 0, 0] + bytes)
         default:
             _ = bytes.withUnsafeBytes { try? NotifyName(utf8: $0) }
             // A stopped program's stream, with its beginning torn off.
