@@ -48,7 +48,8 @@ ROWS = {
 
 Post = collections.namedtuple("Post", "poster number name begin end")
 Segment = collections.namedtuple("Segment", "begin end state before after")
-Trouble = collections.namedtuple("Trouble", "begin end row losing spurious")
+# In some it may also hear posts while it is in the background.
+Trouble = collections.namedtuple("Trouble", "begin end row losing spurious hears", defaults=[False])
 # How often something must and may be heard from a time on, and by which row of the table it may.
 Entry = collections.namedtuple("Entry", "begin most usual must row")
 
@@ -216,7 +217,12 @@ class Judge:
             begin, end = act["before"], act["after"] + GRACE
             if act["who"] == who:
                 if act["act"] == "stop":
-                    troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", losing, True))
+                    # The agent may have been about to park it when it went into the background.
+                    hears = any(
+                        other["who"] == who and other["act"] in (*STATES, *TOLD) and act["before"] < other["after"]
+                        and other["before"] < act["after"] + SECOND for other in acts
+                    )
+                    troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", losing, True, hears))
                 elif act["act"] == "cut":
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "lost-connection", losing, True))
             elif act["act"] in ("kill-agent", "stop-agent") or act["act"] == "replace-agent" and facts.get("relay"):
@@ -383,7 +389,7 @@ class Judge:
                     if trouble.losing:
                         must = False
                         most = max(most, 1 if most or suspends or trouble.row == "bus-away" else 0)
-                    if most or suspends:
+                    if most or suspends or trouble.hears:
                         extra = 1
                         row = row or trouble.row
                     stopped = stopped or trouble.row == "stopped"
