@@ -108,6 +108,9 @@ final class Keeper: Sendable {
             var requests = plan.requests
             poll(&requests, nfds_t(requests.count), plan.deadline?.millisecondsFromNow ?? -1)
             if requests[0].revents != 0 { plan.wakeDescriptor?.clear() }
+            if requests.contains(where: { $0.events == Int16(POLLPRI) && $0.revents != 0 }) {
+                plan.files?.mountsHaveChanged()
+            }
             plan.files?.readChanges()
             let due = state.withLock { state in
                 guard state.thread == number, let sweep = state.sweep, sweep.time <= .now else { return Sweep?.none }
@@ -147,6 +150,9 @@ final class Keeper: Sendable {
             }
             if let files = state.files {
                 requests.append(pollfd(fd: files.descriptor, events: Int16(POLLIN), revents: 0))
+                if let mounts = files.mountDescriptor {
+                    requests.append(pollfd(fd: mounts, events: Int16(POLLPRI), revents: 0))
+                }
             }
             let deadline = MonotonicTime.earlier(state.sweep?.time, state.files?.deadline)
             return Plan(
@@ -167,11 +173,12 @@ private final class TokenFiles: Sendable {
     }
 
     let descriptor: Int32
+    let mountDescriptor: Int32?
     private let state: Monitor<State>
 
     init() throws(NotifyBusError) {
         let monitors = try FileMonitors()
-        descriptor = monitors.descriptor
+        (descriptor, mountDescriptor) = (monitors.descriptor, monitors.mountDescriptor)
         state = Monitor(State(monitors: monitors))
     }
 
@@ -199,6 +206,8 @@ private final class TokenFiles: Sendable {
             state.changed[Int(token)] = nil
         }
     }
+
+    func mountsHaveChanged() { state.withLock { $0.monitors.mountsHaveChanged() } }
 
     func readChanges() {
         let changed = state.withLock { state in

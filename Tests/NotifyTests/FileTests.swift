@@ -301,6 +301,31 @@ struct FileTests {
         #expect(changes == [.changed(1)])
     }
 
+    @Test(arguments: anyBusKind())
+    func `a hard link written by its other name is notified once for each change`(kind: BusKind) throws {
+        defer { _ = try? run("rm", ["-r", folder]) }
+        try shell("mkdir elsewhere; : >elsewhere/one; ln elsewhere/one one; : >two; : >three")
+        let room = try NotifyRoom(kind)
+        let names = ["one", "two", "three"]
+        let heard = names.map { _ in Counter() }
+        for (name, counter) in zip(names, heard) {
+            let token = try room.register("com.example.\(name)", .queue { _ in counter.add() })
+            try room.engine.monitorFile(token, path: "\(folder)/\(name)")
+        }
+        // The first has another name already, and the second gets one.
+        try shell("ln two elsewhere/two")
+        for round in 1...3 {
+            for (index, name) in names.prefix(2).enumerated() {
+                try shell("echo \(round) >>elsewhere/\(name)")
+                #expect(heard[index].wait(for: round), "\(name)")
+            }
+            // Of what happens to this one nothing came before.
+            try shell("echo \(round) >>three")
+            #expect(heard[2].wait(for: round))
+            #expect(heard.map(\.value) == [round, round, round])
+        }
+    }
+
     /// vim moves the file away, writes a new one and removes the old one; others rename a new one over it.
     @Test(
         .enabled(if: isInstalled("vim"), "vim is not installed"),

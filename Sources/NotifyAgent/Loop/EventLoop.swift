@@ -50,6 +50,9 @@ package final class EventLoop {
     private var lastNumber = 0
     /// What lives here until the thread ends.
     package var tenant: (any LoopTenant)?
+    /// What those who live here share, as long as one of them uses it.
+    weak var files: LoopFiles?
+    weak var inotify: LoopInotify?
     /// How long the longest uninterrupted piece of work has taken, in nanoseconds.
     package private(set) var longestStep: Int64 = 0
 
@@ -197,9 +200,12 @@ final class Retry {
 
     deinit { cancel() }
 
-    func schedule(_ work: @escaping () -> Void) {
+    func schedule(_ work: @escaping () -> Void) { schedule(after: backOff.next(), work) }
+
+    /// - Parameter pause: in milliseconds.
+    func schedule(after pause: Int64, _ work: @escaping () -> Void) {
         cancel()
-        timer = loop.after(backOff.next()) { [weak self] in
+        timer = loop.after(pause) { [weak self] in
             self?.timer = nil
             work()
         }

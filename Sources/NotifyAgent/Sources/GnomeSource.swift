@@ -31,7 +31,7 @@ final class GnomeSource: Source {
     /// The directory of a process's cgroup.
     private let folder: (Int32) -> String?
     private weak var driver: SourceDriver?
-    private var inotify: Inotify?
+    private var inotify: LoopInotify.Watches?
     private var folders: [String: Folder] = [:]
     private var pathOfProcess: [ProcessID: String] = [:]
     private var pathOfWatch: [Int32: String] = [:]
@@ -55,16 +55,17 @@ final class GnomeSource: Source {
     static var obstacle: String? { CgroupMount.unified == nil ? "cgroup version 2 is not mounted" : nil }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        let inotify = try SourceFault.rethrowing { () throws(NotifyBusError) in try Inotify() }
-        (self.driver, self.inotify) = (driver, inotify)
-        driver.loop.watch(inotify.descriptor) { [weak self] in self?.takeEvents() }
+        let shared = try SourceFault.rethrowing { () throws(NotifyBusError) in
+            try LoopInotify.shared(on: driver.loop)
+        }
+        self.driver = driver
+        inotify = shared.join { [weak self] events in self?.take(events) }
         for path in folders.keys { watch(path) }
         if let units { watch(slice: units) }
         tell()
     }
 
     func end() {
-        if let inotify { driver?.loop.forget(inotify.descriptor) }
         (driver, inotify, pathOfWatch, slices) = (nil, nil, [:], [:])
         folders = folders.filter { !$0.value.processes.isEmpty }
         for path in folders.keys {
@@ -145,9 +146,13 @@ final class GnomeSource: Source {
 
     // MARK: - Results
 
-    private func takeEvents() {
-        let events = inotify?.read() ?? []
+    private func take(_ events: [Inotify.Event]) {
+        let isOwn = { (event: Inotify.Event) in
+            event.isOverflow || self.slices[event.watch] != nil || self.pathOfWatch[event.watch] != nil
+        }
+        guard events.contains(where: isOwn) else { return }
         for event in events {
+            if event.isAny(of: IN_IGNORED) { inotify?.hasEnded(event.watch) }
             guard let slice = slices[event.watch] else { continue }
             let name = String(decoding: event.name, as: UTF8.self)
             if event.isAny(of: IN_CREATE) { enter(name, in: slice) }

@@ -65,15 +65,23 @@ final class NetworkSource: Source {
     }
 }
 
-/// The relevant state of the network: default routes, externally reachable addresses, and which interfaces are up. A
-/// new MTU or a renewed lease of the same address is not a change.
+/// The relevant state of the network: default routes, whether the interfaces that they lead to work, and externally
+/// reachable addresses. A new MTU, a renewed lease of the same address or an interface without either, such as a
+/// container's, is not a change.
 struct NetworkDigest: Equatable {
     /// For each address family, the default routes: interface, gateway, preferred source and metric.
     private var routes: Set<[UInt8]> = []
     private var addresses: Set<[UInt8]> = []
+    /// The interfaces that work, and those that default routes lead to, by number.
     private var interfaces: Set<[UInt8]> = []
+    private var ways: Set<[UInt8]> = []
     private var hasIPv4 = false
     private var hasIPv6 = false
+
+    static func == (left: NetworkDigest, right: NetworkDigest) -> Bool {
+        left.routes == right.routes && left.addresses == right.addresses
+            && left.ways.intersection(left.interfaces) == right.ways.intersection(right.interfaces)
+    }
 
     /// Bit 0: an IPv4 default route; 1: an IPv6 one; 2: an interface is up.
     var state: UInt64 { (hasIPv4 ? 1 : 0) | (hasIPv6 ? 2 : 0) | (interfaces.isEmpty ? 0 : 4) }
@@ -161,8 +169,7 @@ struct NetworkDigest: Equatable {
         case Kind.link where body.count >= 16:
             let flags = body.loadUnaligned(fromByteOffset: 8, as: UInt32.self)
             // IFF_UP and IFF_RUNNING, not IFF_LOOPBACK.
-            guard flags & 0x49 == 0x41, let name = NetworkDigest.attributes(body, after: 16)[3] else { return }
-            interfaces.insert(name)
+            if flags & 0x49 == 0x41 { interfaces.insert(Array(body[4..<8])) }
         case Kind.address where body.count >= 8:
             // RT_SCOPE_UNIVERSE
             guard body[3] == 0 else { return }
@@ -187,6 +194,7 @@ struct NetworkDigest: Equatable {
                 route += [UInt8(truncatingIfNeeded: kind), UInt8(truncatingIfNeeded: value.count)] + value
             }
             routes.insert(route)
+            if let way = attributes[4] { ways.insert(way) }
         default: break
         }
     }

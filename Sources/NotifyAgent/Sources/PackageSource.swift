@@ -52,7 +52,7 @@ final class PackageSource: Source {
 
     private let databases: [Database]
     private weak var driver: SourceDriver?
-    private var inotify: Inotify?
+    private var inotify: LoopInotify.Watches?
     private var watches: [Int32: Int] = [:]
     /// Those that have changed since the last post.
     private var changed: Set<Int> = []
@@ -61,7 +61,10 @@ final class PackageSource: Source {
     init(_ databases: [Database] = Database.all) { self.databases = databases }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        let inotify = try SourceFault.rethrowing { () throws(NotifyBusError) in try Inotify() }
+        let shared = try SourceFault.rethrowing { () throws(NotifyBusError) in
+            try LoopInotify.shared(on: driver.loop)
+        }
+        let inotify = shared.join { [weak self] events in self?.take(events) }
         for (index, database) in databases.enumerated() {
             let watch = inotify.add(database.folder, IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR)
             // Two of them may be the same directory, by a link.
@@ -69,24 +72,24 @@ final class PackageSource: Source {
         }
         guard !watches.isEmpty else { throw SourceFault("there is no database of dpkg or rpm", isPassing: false) }
         (self.driver, self.inotify) = (driver, inotify)
-        driver.loop.watch(inotify.descriptor) { [weak self] in self?.take() }
         driver.isLive()
     }
 
     func end() {
-        if let inotify { driver?.loop.forget(inotify.descriptor) }
         driver?.loop.cancel(timer)
         (driver, inotify, watches, changed, timer) = (nil, nil, [:], [], nil)
     }
 
-    private func take() {
-        for event in inotify?.read() ?? [] {
+    private func take(_ events: [Inotify.Event]) {
+        for event in events {
+            if event.isAny(of: IN_IGNORED), watches[event.watch] != nil { inotify?.hasEnded(event.watch) }
             if event.isOverflow { changed.formUnion(watches.values) }
             guard let index = watches[event.watch] else { continue }
             let name = String(decoding: event.name, as: UTF8.self)
             if databases[index].files.contains(name) { changed.insert(index) }
         }
-        guard !changed.isEmpty else { return }
+        let isOwn = events.contains { $0.isOverflow || watches[$0.watch] != nil }
+        guard isOwn, !changed.isEmpty else { return }
         driver?.loop.cancel(timer)
         timer = driver?.loop.after(PackageSource.pause) { [weak self] in self?.settle() }
     }

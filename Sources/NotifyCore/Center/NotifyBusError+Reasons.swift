@@ -37,6 +37,10 @@ extension NotifyBusError {
         NotifyBusError(.failed, "Cannot create \(what): \(describe(errno: code)).", errno: code)
     }
 
+    package static func failed(_ sentence: String, _ code: Int32) -> NotifyBusError {
+        NotifyBusError(.failed, sentence, errno: code)
+    }
+
     static func timedOut(_ what: String) -> NotifyBusError {
         NotifyBusError(.timedOut, "The bus did not \(what) in time; it may be stopped or overloaded.")
     }

@@ -4,10 +4,12 @@ import Glibc
 
 /// Monitored files and directories: each creation, removal and write is reported once.
 ///
-/// The directories on the path are watched, not the file, so that it and its directories may be created later, and it
-/// may be replaced by rename(2). A symbolic link on the path is watched and followed.
+/// The directories on the path are watched, so that the file and its directories may be created later, and it may be
+/// replaced by rename(2). A symbolic link on the path is watched and followed. The file itself is watched as well, since it
+/// may have other names; and the mounts are, since something may be mounted on the path.
 ///
-/// A value without a lock or a thread: whoever owns it waits for `descriptor` and `deadline`, and then takes the changes.
+/// A value without a lock or a thread: whoever owns it waits for `descriptor`, `mountDescriptor` and `deadline`, and then
+/// takes the changes.
 package struct FileMonitors {
     /// What has become of a file.
     package enum Change: Equatable {
@@ -52,8 +54,14 @@ package struct FileMonitors {
     /// How long to wait for the writer to close the file, in milliseconds: who opens a file to rewrite it empties it
     /// first, and that must not count as a write of its own. And the shortest time between two changes that are told.
     static let timeLimit: Int64 = 50
+    /// The shortest time between two looks along all paths because something was mounted, in milliseconds.
+    private static let mountPause: Int64 = 250
 
     private let inotify: Inotify
+    private let mounts = MountTable()
+    /// When to look along all paths since something was mounted or unmounted.
+    private var mountLook: MonotonicTime?
+    private var nextMountLook = MonotonicTime(nanoseconds: .min)
     private var entries: [Int: Entry] = [:]
     /// The files whose steps use a watch: one watch for each directory, whatever its path.
     private var users: [Int32: Set<Int>] = [:]
@@ -64,14 +72,19 @@ package struct FileMonitors {
     /// Readable when something has happened.
     package var descriptor: Int32 { inotify.descriptor }
 
-    /// Whether the program has not closed the descriptor.
-    package var isOurs: Bool { inotify.isOurs }
+    /// Has `POLLPRI` once something was mounted or unmounted, for `mountsHaveChanged`; nil if that can't be known.
+    package var mountDescriptor: Int32? { mounts?.descriptor }
+
+    package mutating func mountsHaveChanged() { mountLook = mountLook ?? max(.now, nextMountLook) }
+
+    /// Whether the program has not closed the descriptors.
+    package var isOurs: Bool { inotify.isOurs && mounts?.isOurs != false }
 
     package var isEmpty: Bool { entries.isEmpty }
 
     /// When to call `takeChanges` although nothing is readable.
     package var deadline: MonotonicTime? {
-        var first: MonotonicTime?
+        var first = mountLook
         for entry in entries.values { first = MonotonicTime.earlier(first, entry.deadline) }
         return first
     }
@@ -105,6 +118,10 @@ package struct FileMonitors {
     package mutating func takeChanges() -> [Change] {
         var batch = Batch()
         for event in inotify.read() { note(event, &batch) }
+        if let time = mountLook, time <= .now {
+            (mountLook, nextMountLook) = (nil, .now + FileMonitors.mountPause)
+            for id in entries.keys { batch.look(id, isTold: false) }
+        }
         for (id, isTold) in batch.looks { lookAgain(id, isTold: isTold, &batch.changes) }
         // Last, since what has been read may say that a file was closed in time.
         takeOverdue(&batch.changes)
@@ -121,7 +138,9 @@ package struct FileMonitors {
             entry.obstacle = entry.trail.obstacle
             entry.watches = entry.trail.steps.map { step in
                 let watch = inotify.add(step.folder, FileMonitors.kinds(step.role, entry.heedsAttributes))
-                if watch < 0, step.role != .passage, entry.obstacle == nil, errno != ENOENT, errno != ENOTDIR {
+                // A file that may not be read is watched by its directory only.
+                let isDispensable = step.role == .passage || step.role == .itself && errno == EACCES
+                if watch < 0, !isDispensable, entry.obstacle == nil, errno != ENOENT, errno != ENOTDIR {
                     entry.obstacle = FileMonitors.reason(errno, step.folder)
                 }
                 return watch
@@ -161,6 +180,7 @@ package struct FileMonitors {
         case .passage: own
         case .entry: own | entries
         case .file: own | entries | writes
+        case .itself: FileMonitors.own | writes | IN_MASK_ADD
         case .contents: own | entries | writes | (heedsAttributes ? IN_ATTRIB : 0)
         }
     }
@@ -198,7 +218,8 @@ package struct FileMonitors {
             case .entry(event.name) where !event.isAny(of: IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB):
                 batch.look(id, isTold: false)
             // Each file in a monitored directory is one of its entries.
-            case .file(event.name), .contents: contentHasChanged(id, event, isContent: step.role == .contents, &batch)
+            case .file(event.name), .itself, .contents:
+                contentHasChanged(id, event, isContent: step.role == .contents, &batch)
             case .passage, .entry, .file: break
             }
         }

@@ -36,8 +36,20 @@ package final class Inotify: Sendable {
     /// - Throws: `failed` if no inotify instance is available.
     package init() throws(NotifyBusError) {
         let descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
-        if descriptor < 0 { throw .outOfDescriptors("an inotify instance", errno) }
+        if descriptor < 0 {
+            let code = errno
+            throw code == EMFILE && Inotify.hasDescriptors
+                ? .failed("there are no more inotify instances; see fs.inotify.max_user_instances", code)
+                : .outOfDescriptors("an inotify instance", code)
+        }
         own = OwnDescriptor(descriptor)
+    }
+
+    /// Whether the program may open another descriptor: the error is the same for both limits.
+    private static var hasDescriptors: Bool {
+        let descriptor = dup(STDIN_FILENO)
+        if descriptor >= 0 { close(descriptor) }
+        return descriptor >= 0 || errno != EMFILE
     }
 
     deinit { own.close() }

@@ -3,7 +3,7 @@
 import Glibc
 
 /// Which directories must be watched, and for what, to miss nothing that happens to a path: every directory on the way,
-/// every symbolic link and its target, and for anything missing, the nearest existing directory.
+/// every symbolic link and its target, the file itself, and for anything missing, the nearest existing directory.
 struct PathTrail: Equatable {
     enum Role: Hashable {
         /// It is traversed: only its own removal or move counts.
@@ -12,6 +12,8 @@ struct PathTrail: Equatable {
         case entry([UInt8])
         /// The file itself: also whether it is written.
         case file([UInt8])
+        /// The file by whatever name: it may be written by another one of its names, or be mounted here from elsewhere.
+        case itself
         /// Everything in it counts: it is a monitored directory.
         case contents
     }
@@ -83,7 +85,11 @@ struct PathTrail: Equatable {
             default:
                 add(current, .file(part))
                 finding.file = found
-                if status.st_mode & S_IFMT == S_IFDIR { add(place, .contents) }
+                switch status.st_mode & S_IFMT {
+                case S_IFDIR: add(place, .contents)
+                case S_IFREG where rest.isEmpty: add(place, .itself)
+                default: break
+                }
                 // If it is not a directory, it can't be traversed, but it may become one.
                 if !rest.isEmpty { finding.file = nil }
                 return

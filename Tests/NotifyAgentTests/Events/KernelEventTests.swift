@@ -94,6 +94,93 @@ struct KernelEventTests {
         alias.observation.cancel()
     }
 
+    @Test(.enabled(if: isInstalled("ip"), "iproute2 is not installed"), arguments: anyBusKind())
+    func `containers that come and go change neither addresses nor routes, and are no post`(kind: BusKind) throws {
+        let scene = try EventScene(kind, ["--net"])
+        let (heard, observation) = try scene.observe("com.apple.system.config.network_change")
+        for number in 1...20 {
+            try scene.inside(
+                "-n",
+                script: """
+                    ip link add c\(number) type veth peer name p\(number)
+                    ip link set c\(number) up
+                    ip link set p\(number) up
+                    ip link del c\(number)
+                    """
+            )
+        }
+        try passTime("400ms")
+        try scene.inside(
+            "-n",
+            script: "ip link add d0 type veth peer name d1; ip addr add 192.0.2.1/24 dev d0; ip link set d0 up"
+        )
+        #expect(heard.wait(for: 1))
+        #expect(heard.value == 1)
+        observation.cancel()
+    }
+
+    /// What containers find: Docker's `-v file:file`, a subPath, their own resolv.conf.
+    @Test(arguments: anyBusKind())
+    func `each change of a file that is mounted from elsewhere is one post`(kind: BusKind) throws {
+        let scene = try EventScene(kind, ["--mount"], configuration: "file = com.example.one FOLDER/one\n")
+        let folder = scene.folder.path
+        try scene.shell("mkdir elsewhere; : >elsewhere/one; echo nameserver 192.0.2.1 >elsewhere/resolv.conf; : >one")
+        try scene.inside("-m", script: "mount --bind \(folder)/elsewhere/one \(folder)/one")
+        try scene.inside("-m", script: "mount --bind \(folder)/elsewhere/resolv.conf /etc/resolv.conf")
+        let one = try scene.observe("com.example.one")
+        let dns = try scene.observe("com.apple.system.config.network_change.dns")
+        try scene.waitUntilLive("com.example.one")
+        for round in 1...3 {
+            try scene.shell("echo \(round) >elsewhere/one")
+            #expect(one.heard.wait(for: round))
+            try scene.shell("echo nameserver 192.0.2.\(round + 1) >elsewhere/resolv.conf")
+            #expect(dns.heard.wait(for: round))
+        }
+        try passTime("200ms")
+        #expect(one.heard.value == 3 && dns.heard.value == 3)
+        for observation in [one.observation, dns.observation] { observation.cancel() }
+    }
+
+    @Test(arguments: anyBusKind())
+    func `a folder that is mounted after the watch began is one post, each change in it, and its end`(kind: BusKind)
+        throws
+    {
+        let scene = try EventScene(kind, ["--mount"], configuration: "file = com.example.one FOLDER/stick/one\n")
+        let folder = scene.folder.path
+        try scene.shell("mkdir stick disk; echo before >disk/one")
+        let (heard, observation) = try scene.observe("com.example.one")
+        try scene.waitUntilLive("com.example.one")
+        var expected = 0
+        for round in 1...3 {
+            // It is there, is written, by another name than this, and is gone.
+            for (namespaces, script) in [
+                (["-m"], "mount --bind \(folder)/disk \(folder)/stick"), ([], "echo \(round) >disk/one"),
+                (["-m"], "umount \(folder)/stick"),
+            ] {
+                if namespaces.isEmpty { try scene.shell(script) } else { try scene.inside("-m", script: script) }
+                expected += 1
+                #expect(heard.wait(for: expected), "\(script)")
+                // So that no two changes are one.
+                try passTime("300ms")
+                #expect(heard.value == expected, "\(script)")
+            }
+        }
+        observation.cancel()
+    }
+
+    @Test(arguments: anyBusKind())
+    func `the agent has three inotify instances at most`(kind: BusKind) throws {
+        let scene = try EventScene(kind, configuration: "file = com.example.one FOLDER/one\n")
+        let names: [NotifyName] = [
+            "com.example.one", "com.apple.system.timezone", "com.apple.system.config.network_change.dns",
+            "com.apple.system.info:/etc/hosts", "org.notifybus.system.locale", "org.notifybus.system.packages",
+        ]
+        let all = try names.map { try scene.observe($0) }
+        let instances = scene.descriptors.count { $0.contains("inotify") }
+        #expect((1...3).contains(instances), "\(instances)")
+        for each in all { each.observation.cancel() }
+    }
+
     @Test(.enabled(if: access("/proc/pressure/memory", W_OK) == 0, "the kernel measures no memory pressure"))
     func `watching memory pressure causes no wake-ups`() throws {
         let scene = try EventScene(.daemon)

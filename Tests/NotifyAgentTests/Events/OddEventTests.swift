@@ -66,6 +66,23 @@ import Testing
         one.observation.cancel()
     }
 
+    @Test(.enabled(if: limitsWatches(), "needs root, and user namespaces with a limit of watches"))
+    func `without inotify instances the status names the limit, and once there are some the file is followed`() throws {
+        let files = "file = com.example.one FOLDER/one\n"
+        let scene = try EventScene(.daemon, ["--user", "--map-root-user"], configuration: files)
+        func limit(_ instances: Int) throws {
+            try scene.inside("-U", script: "echo \(instances) >/proc/sys/user/max_inotify_instances")
+        }
+        try limit(0)
+        let one = try scene.observe("com.example.one")
+        #expect(try waitUntil { try scene.status().contains("fs.inotify.max_user_instances") })
+        try limit(100)
+        try scene.waitUntilLive("com.example.one")
+        try scene.shell(": >one")
+        #expect(one.heard.wait(for: 1))
+        one.observation.cancel()
+    }
+
     @Test(arguments: anyBusKind())
     func `each of fifty observers of a file's name hears each change once`(kind: BusKind) throws {
         let scene = try EventScene(kind, configuration: "file = com.example.one FOLDER/one\n")
