@@ -360,14 +360,22 @@ extension BusCall {
 }
 
 extension BusLink {
-    /// Calls an observer; `completion` receives the reply, on this thread.
+    /// Calls an observer; `completion` receives the reply, on this thread. One that is stopped replies when it goes on.
     func call<Call: ProtocolCall>(
         _ call: Call,
         ofObserver name: String,
         then completion: @escaping (BusAnswer) -> Void
     ) {
         let (path, interface) = (ObserverInterface.path, ObserverInterface.name)
-        self.call(name, path: path, interface: interface, member: Call.member, call.arguments, then: completion)
+        self.call(
+            name,
+            path: path,
+            interface: interface,
+            member: Call.member,
+            call.arguments,
+            waitsForever: true,
+            then: completion
+        )
     }
 }
 

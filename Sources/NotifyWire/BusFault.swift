@@ -40,8 +40,22 @@ package struct BusFault: Error, Sendable {
     /// Whether the call had no reply when the connection was lost.
     package var isOfLostConnection: Bool { name == BusFault.lost.name }
 
+    /// Whether whoever was called has not answered in time. No error by this name comes from a bus.
+    package var saysSilent: Bool { name == BusFault.silence }
+
+    private static let silence = "org.notifybus.Error.NoAnswer"
+
+    package static func noAnswer(within milliseconds: Int64) -> BusFault {
+        BusFault(name: silence, message: "There was no answer within \(milliseconds.asSeconds).")
+    }
+
     package static let lost = BusFault(
         name: "org.freedesktop.DBus.Error.Disconnected",
         message: "The connection is closed."
     )
+}
+
+extension Int64 {
+    /// A time in milliseconds, as people write it.
+    package var asSeconds: String { self % 1_000 == 0 ? "\(self / 1_000) s" : "\(self) ms" }
 }

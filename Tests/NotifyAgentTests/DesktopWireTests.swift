@@ -147,15 +147,15 @@ import Testing
         var stream = message(body(2, 3) + [1, 2]) + message(body(66, .max)) + message([9, 9], channel: 0)
         stream += message(body(0, 0)) + message(body(61, 1))
         var found: [PulseWire.Message] = []
-        var buffer: [UInt8] = []
+        var buffer: ArraySlice<UInt8> = []
         for byte in stream {
             buffer.append(byte)
             while let message = try PulseWire.take(from: &buffer) { found.append(message) }
         }
         #expect(found == [.reply(3, [1, 2]), .changed, .other, .error, .other] && buffer.isEmpty)
-        var long = DesktopWireTests.plain(.max) + [UInt8](repeating: 0xff, count: 16)
+        var long = (DesktopWireTests.plain(.max) + [UInt8](repeating: 0xff, count: 16))[...]
         #expect(throws: PulseWire.Fault.unintelligible) { try PulseWire.take(from: &long) }
-        var wrong = message([1, 2, 3])
+        var wrong = message([1, 2, 3])[...]
         #expect(throws: PulseWire.Fault.unintelligible) { try PulseWire.take(from: &wrong) }
     }
 }

@@ -42,7 +42,7 @@ final class FakeSway: Sendable {
     /// One connection.
     final class Talk {
         private let socket: Int32
-        private var buffer: [UInt8] = []
+        private var buffer: ArraySlice<UInt8> = []
 
         init(_ socket: Int32) {
             self.socket = socket

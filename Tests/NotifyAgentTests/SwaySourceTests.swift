@@ -86,16 +86,16 @@ import Testing
 @Suite struct SwayWireTests {
     @Test func `a message is taken once it is complete, and anything else is refused`() throws {
         let bytes = SwayWire.message(4, "{}") + SwayWire.message(0x8000_0003, "")
-        var buffer: [UInt8] = []
+        var buffer: ArraySlice<UInt8> = []
         var found: [SwayWire.Message] = []
         for byte in bytes {
             buffer.append(byte)
             while let message = try SwayWire.take(from: &buffer) { found.append(message) }
         }
         #expect(found == [.init(kind: 4, payload: Array("{}".utf8)), .init(kind: 0x8000_0003, payload: [])])
-        var wrong = Array("i4-ipc".utf8)
+        var wrong = Array("i4-ipc".utf8)[...]
         #expect(throws: SwayWire.Fault.noSuchProtocol) { try SwayWire.take(from: &wrong) }
-        var long = SwayWire.magic + [1, 0, 0, 1, 0, 0, 0, 0]
+        var long = (SwayWire.magic + [1, 0, 0, 1, 0, 0, 0, 0])[...]
         #expect(throws: SwayWire.Fault.tooLong(16_777_217)) { try SwayWire.take(from: &long) }
     }
 
@@ -149,7 +149,7 @@ import Testing
                 bytes[Int.random(in: bytes.indices, using: &generator)] = .random(in: 0...255, using: &generator)
             }
             if let value = JSONValue(bytes) { _ = SwayWire.focusedWindow(in: value) }
-            var buffer = SwayWire.magic + bytes
+            var buffer = (SwayWire.magic + bytes)[...]
             _ = try? SwayWire.take(from: &buffer)
         }
     }

@@ -30,12 +30,14 @@ extension ServiceManager {
         if let unit = units[id] { reference(unit) }
         let member = restarts ? "RestartUnit" : "StartUnit"
         jobBegins()
+        requested[id] = number
         call(member, [.string(name), .string("replace")]) { [self] answer in
             take(answer, id, number)
         }
     }
 
     private func take(_ answer: BusAnswer, _ id: LaunchID, _ number: UInt64) {
+        requested[id] = nil
         switch answer {
         case .failure(let fault):
             jobEnds()
@@ -62,6 +64,7 @@ extension ServiceManager {
         if restarts, let unit = units[id] {
             jobBegins()
             stopping.insert(id)
+            requested[id] = number
             return call("StopUnit", [.string(unit), .string("replace")]) { [self] answer in
                 let next: () -> Void = { [self] in
                     start(id, number: number, entry, command: command, first: first, restarts: false)
@@ -82,6 +85,7 @@ extension ServiceManager {
         watch(unit, for: id)
         let properties = ServiceManager.properties(of: entry, command, first: first)
         jobBegins()
+        requested[id] = number
         call(
             "StartTransientUnit",
             [.string(unit), .string("fail"), properties, .array(element: "(sa(sv))", [])]
@@ -144,18 +148,9 @@ extension ServiceManager {
         of id: LaunchID,
         then completion: @escaping (Int64?) -> Void
     ) {
-        guard let owner, let unit = units[id], !unit.hasPrefix(ServiceManager.stem) else {
-            return completion(nil)
-        }
-        link.call(
-            owner,
-            path: UnitName.path(of: unit),
-            interface: ServiceManager.properties,
-            member: "Get",
-            [.string(ServiceManager.unit), .string("ConditionTimestampMonotonic")]
-        ) { answer in
-            guard case .success(let values) = answer, case .variant(.number(_, let microseconds))? = values.first,
-                microseconds > 0, let time = Int64(exactly: microseconds)
+        guard let unit = units[id], !unit.hasPrefix(ServiceManager.stem) else { return completion(nil) }
+        property("ConditionTimestampMonotonic", of: ServiceManager.unit, unit) { value in
+            guard case .number(_, let microseconds)? = value, microseconds > 0, let time = Int64(exactly: microseconds)
             else { return completion(nil) }
             let nanoseconds = time.multipliedReportingOverflow(by: 1_000)
             completion(nanoseconds.overflow ? nil : nanoseconds.partialValue)
@@ -169,17 +164,9 @@ extension ServiceManager {
         _ id: LaunchID,
         then completion: @escaping (Bool) -> Void
     ) {
-        guard let owner, let unit = units[id], unit.hasSuffix(".service") else { return completion(true) }
-        link.call(
-            owner,
-            path: UnitName.path(of: unit),
-            interface: ServiceManager.properties,
-            member: "Get",
-            [.string(ServiceManager.service), .string("ExecMainStatus")]
-        ) { answer in
-            guard case .success(let values) = answer, case .variant(.number(_, let status))? = values.first else {
-                return completion(true)
-            }
+        guard let unit = units[id], unit.hasSuffix(".service") else { return completion(true) }
+        property("ExecMainStatus", of: ServiceManager.service, unit) { value in
+            guard case .number(_, let status)? = value else { return completion(true) }
             completion(status != 219)
         }
     }

@@ -35,9 +35,9 @@ final class ServiceManager: ServiceClient {
     let link: BusLink
     let report: Report
     private let bus: any ServiceBus
-    /// Its unique name; nil while there is none.
-    private(set) var owner: String?
-    /// Whether no owner has been looked for yet.
+    /// nil while there is none, or it does not answer.
+    private var manager: Service?
+    /// Whether nobody has looked for one yet.
     private var isFirst = true
     private var watches: [String: Watch] = [:]
     /// The entries that are there: an answer about any other comes too late.
@@ -48,6 +48,8 @@ final class ServiceManager: ServiceClient {
     var units: [LaunchID: String] = [:]
     /// The entries whose command is being ended, and has yet to be started again.
     var stopping: Set<LaunchID> = []
+    /// The starts that it has yet to accept.
+    var requested: [LaunchID: UInt64] = [:]
     /// How many jobs have been requested and are not over.
     var jobsUnderWay = 0
     /// How often the command of an entry was started, by this agent and earlier ones.
@@ -64,30 +66,43 @@ final class ServiceManager: ServiceClient {
     // MARK: - Availability
 
     func end() {
+        // While it can still be called.
+        if manager != nil { call("Unsubscribe") { _ in } }
+        manager = nil
         bus.remove(self)
-        if owner != nil { call("Unsubscribe") { _ in } }
-        owner = nil
     }
 
-    func serviceHasCome(_ service: Service) { ownerHasChanged(to: service.owner) }
-    func serviceIsAway(_ reason: String) { ownerHasChanged(to: "") }
+    func serviceHasCome(_ service: Service) {
+        forgetAll()
+        manager = service
+        // Until the first one answers, entries keep what is due.
+        if !isFirst { report(.manager(obstacle: ServiceManager.silence)) }
+        isFirst = false
+        call("Subscribe") { [self] _ in report(.manager(obstacle: nil)) }
+    }
 
-    private func ownerHasChanged(to owner: String) {
-        self.owner = owner.isEmpty ? nil : owner
-        (jobs, units, stopping) = ([:], [:], [])
+    func serviceIsAway(_ reason: String) {
+        forgetAll()
+        isFirst = false
+        report(.manager(obstacle: ServiceManager.absence))
+    }
+
+    func serviceIsSilent(_ reason: String) {
+        let requested = requested
+        forgetAll()
+        for (id, number) in requested.sorted(by: { $0.key < $1.key }) {
+            report(.ended(id, number: number, .failed(reason)))
+        }
+        report(.manager(obstacle: reason))
+    }
+
+    private func forgetAll() {
+        manager = nil
+        (jobs, units, requested, stopping) = ([:], [:], [:], [])
         if jobsUnderWay > 0 { link.callBus("RemoveMatch", [.string(ServiceManager.jobRule)]) }
         jobsUnderWay = 0
         for (unit, watch) in watches { drop(watch, unit) }
         watches = [:]
-        // Until the first one answers, entries keep what is due.
-        if !isFirst || owner.isEmpty {
-            report(.manager(obstacle: owner.isEmpty ? ServiceManager.absence : ServiceManager.silence))
-        }
-        isFirst = false
-        guard !owner.isEmpty else { return }
-        call("Subscribe") { [self] _ in
-            if self.owner == owner { report(.manager(obstacle: nil)) }
-        }
     }
 
     func call(
@@ -95,15 +110,29 @@ final class ServiceManager: ServiceClient {
         _ arguments: [BusValue] = [],
         then completion: @escaping (BusAnswer) -> Void
     ) {
-        guard let owner else { return completion(.failure(.noManager)) }
-        link.call(
-            owner,
-            path: ServiceManager.path,
-            interface: ServiceManager.manager,
-            member: member,
-            arguments,
-            then: completion
-        )
+        guard let manager else { return completion(.failure(.noManager)) }
+        manager.call(member, of: ServiceManager.manager, at: ServiceManager.path, arguments, then: completion)
+    }
+
+    /// Asks for a property of a unit.
+    func property(
+        _ name: String,
+        of interface: String,
+        _ unit: String,
+        then completion: @escaping (BusValue?) -> Void
+    ) {
+        guard let manager else { return completion(nil) }
+        manager.call(
+            "Get",
+            of: ServiceManager.properties,
+            at: UnitName.path(of: unit),
+            [.string(interface), .string(name)]
+        ) { answer in
+            guard case .success(let values) = answer, case .variant(let value)? = values.first else {
+                return completion(nil)
+            }
+            completion(value)
+        }
     }
 
     // MARK: - Units
@@ -111,8 +140,8 @@ final class ServiceManager: ServiceClient {
     /// Finds out whether the unit of an entry is running, and reports whenever that changes.
     func attach(_ id: LaunchID, _ name: String) {
         attached.insert(id)
-        call("LoadUnit", [.string(name)]) { [self, owner] answer in
-            guard isCurrent(id, owner) else { return }
+        call("LoadUnit", [.string(name)]) { [self] answer in
+            guard attached.contains(id) else { return }
             // Its own name, if the entry uses an alias.
             var found = name
             if case .success(let values) = answer, case .text(_, let path)? = values.first {
@@ -133,8 +162,8 @@ final class ServiceManager: ServiceClient {
         call(
             "ListUnitsByPatterns",
             [.strings([]), .strings([String(pattern) + "*.service"])]
-        ) { [self, owner] answer in
-            guard isCurrent(id, owner) else { return }
+        ) { [self] answer in
+            guard attached.contains(id) else { return }
             var running: String?
             if case .success(let values) = answer {
                 for case .structure(let fields) in values.first?.elements ?? [] where fields.count > 3 {
@@ -152,9 +181,6 @@ final class ServiceManager: ServiceClient {
             ask(running)
         }
     }
-
-    /// Whether the service manager that was asked about an entry is the same, and the entry is still there.
-    private func isCurrent(_ id: LaunchID, _ owner: String?) -> Bool { owner == self.owner && attached.contains(id) }
 
     func detach(_ id: LaunchID) {
         attached.remove(id)
@@ -214,19 +240,8 @@ final class ServiceManager: ServiceClient {
     }
 
     private func ask(_ unit: String) {
-        guard let owner else { return }
-        link.call(
-            owner,
-            path: UnitName.path(of: unit),
-            interface: ServiceManager.properties,
-            member: "Get",
-            [.string(ServiceManager.unit), .string("ActiveState")]
-        ) { [self] answer in
-            var state = "inactive"
-            if case .success(let values) = answer, case .variant(let value)? = values.first {
-                state = value.string ?? state
-            }
-            note(unit, state)
+        property("ActiveState", of: ServiceManager.unit, unit) { [self] value in
+            note(unit, value?.string ?? "inactive")
         }
     }
 

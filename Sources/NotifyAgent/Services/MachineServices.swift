@@ -6,14 +6,15 @@ import NotifyCore
 /// after the last.
 final class MachineServices: ServiceBus {
     private let bus: NotifyCenter.Bus
+    private let answerLimit: Int64
     private let loop: EventLoop
     private var clients: [any ServiceClient] = []
     private var connection: MachineConnection?
     /// Tries again to reach a bus that accepts no connections.
     private let retry: Retry
 
-    init(on loop: EventLoop, bus: NotifyCenter.Bus = .system) {
-        (self.loop, self.bus) = (loop, bus)
+    init(on loop: EventLoop, bus: NotifyCenter.Bus = .system, answerLimit: Int64 = BusLink.usualAnswerLimit) {
+        (self.loop, self.bus, self.answerLimit) = (loop, bus, answerLimit)
         retry = Retry(on: loop)
     }
 
@@ -30,7 +31,9 @@ final class MachineServices: ServiceBus {
             return retry.schedule { [weak self] in self?.connect() }
         }
         retry.reset()
-        let connection = MachineConnection(BusLink(bus: bus), on: loop) { [weak self] in self?.retire($0) }
+        let connection = MachineConnection(BusLink(bus: bus, answerLimit: answerLimit), on: loop) { [weak self] in
+            self?.retire($0)
+        }
         self.connection = connection
         for client in clients { connection.router.add(client) }
         loop.add(connection.link)

@@ -17,6 +17,8 @@ final class PropertyClient: ServiceClient {
         /// Another signal that was wanted.
         case signal(BusSignal)
         case away(String)
+        /// It is there, but does not tell them.
+        case silent(String)
     }
 
     let service: FollowedService
@@ -24,6 +26,8 @@ final class PropertyClient: ServiceClient {
     private let tell: (News) -> Void
     private var current: Service?
     private var values: Values = [:]
+    /// What is being asked for, and whether it has changed since.
+    private var asked: [Object: Bool] = [:]
 
     /// - Parameters:
     ///   - signals: what else is wanted, as in `FollowedService`.
@@ -46,7 +50,7 @@ final class PropertyClient: ServiceClient {
 
     func serviceHasCome(_ service: Service) {
         current = service
-        values = [:]
+        (values, asked) = ([:], [:])
         for object in objects { ask(object) }
     }
 
@@ -54,6 +58,12 @@ final class PropertyClient: ServiceClient {
         current = nil
         values = [:]
         tell(.away(reason))
+    }
+
+    func serviceIsSilent(_ reason: String) {
+        current = nil
+        values = [:]
+        tell(.silent(reason))
     }
 
     func handle(_ signal: BusSignal) {
@@ -68,12 +78,16 @@ final class PropertyClient: ServiceClient {
 
     private func ask(_ object: Object) {
         guard let current else { return }
+        guard asked[object] == nil else { return asked[object] = true }
+        asked[object] = false
         current.properties(of: object.interface, at: object.path) { [self] answer in
+            let hasChanged = asked.removeValue(forKey: object) == true
             guard let answer else {
-                tell(.away("\(service.title) did not report its properties"))
+                tell(.silent("\(service.title) did not report its properties"))
                 return current.comeAgain()
             }
             values[object] = answer
+            if hasChanged { ask(object) }
             report()
         }
     }

@@ -18,6 +18,13 @@ protocol ServiceClient: AnyObject {
     func handle(_ signal: BusSignal)
     /// Nobody owns the name, for this reason.
     func serviceIsAway(_ reason: String)
+    /// The service is there, but has not answered a question in time: nothing counts that it has said or may still say.
+    /// After a while it comes again.
+    func serviceIsSilent(_ reason: String)
+}
+
+extension ServiceClient {
+    func serviceIsSilent(_ reason: String) { serviceIsAway(reason) }
 }
 
 /// What there is to know in advance of a service that is followed.
@@ -39,9 +46,15 @@ final class Service {
     private(set) var isThere = true
     private let link: BusLink
     private let presentLater: (Service) -> Void
+    private let isSilent: (Service, _ question: String) -> Void
 
-    init(owner: String, on link: BusLink, presentLater: @escaping (Service) -> Void) {
-        (self.owner, self.link, self.presentLater) = (owner, link, presentLater)
+    init(
+        owner: String,
+        on link: BusLink,
+        presentLater: @escaping (Service) -> Void,
+        isSilent: @escaping (Service, _ question: String) -> Void
+    ) {
+        (self.owner, self.link, self.presentLater, self.isSilent) = (owner, link, presentLater, isSilent)
     }
 
     /// An answer is missing: the client is told once more, after a while, that the service has come.
@@ -49,9 +62,10 @@ final class Service {
 
     func leave() { isThere = false }
 
-    /// Calls a method.
+    /// Calls a method: the one place where a service is asked. If the answer is missing, the client is told that the
+    /// service is silent, and later that it has come.
     ///
-    /// - Parameter completion: called with the answer, unless the service has gone meanwhile.
+    /// - Parameter completion: called with the answer, unless the service has gone or fallen silent meanwhile.
     func call(
         _ member: String,
         of interface: String,
@@ -60,8 +74,9 @@ final class Service {
         then completion: @escaping (BusAnswer) -> Void
     ) {
         link.call(owner, path: path, interface: interface, member: member, arguments) { [self] answer in
-            if isThere { return completion(answer) }
-            (try? answer.get())?.closeDescriptors()
+            guard isThere else { return (try? answer.get())?.closeDescriptors() ?? () }
+            if case .failure(let fault) = answer, fault.saysSilent { return isSilent(self, member) }
+            completion(answer)
         }
     }
 
@@ -106,6 +121,9 @@ struct PropertyChange {
 final class ServiceRouter: ServiceBus {
     private final class Entry {
         let client: any ServiceClient
+        /// The connection that owns the name; none if it is empty.
+        var owner = ""
+        /// What the client knows of it; nil also while it is silent.
         var current: Service?
         /// Has it started again.
         let retry: Retry
@@ -132,6 +150,11 @@ final class ServiceRouter: ServiceBus {
             current?.leave()
             current = nil
         }
+
+        func loseOwner() {
+            leave()
+            owner = ""
+        }
     }
 
     private let link: BusLink
@@ -153,7 +176,7 @@ final class ServiceRouter: ServiceBus {
     /// After this the client is told nothing more.
     func remove(_ client: any ServiceClient) {
         for entry in entries where entry.client === client {
-            entry.leave()
+            entry.loseOwner()
             entry.round += 1
             entry.retry.cancel()
             guard entry.isFollowed else { continue }
@@ -172,7 +195,7 @@ final class ServiceRouter: ServiceBus {
     func linkIsLost(_ reason: String) {
         isReady = false
         for entry in entries {
-            entry.leave()
+            entry.loseOwner()
             entry.round += 1
             entry.retry.reset()
             entry.isFollowed = false
@@ -192,7 +215,7 @@ final class ServiceRouter: ServiceBus {
         entry.round += 1
         let (round, facts) = (entry.round, entry.facts)
         link.findOwner(of: facts.name, activates: facts.isActivated) { [self] answer in
-            guard round == entry.round, entry.current == nil else { return }
+            guard round == entry.round, entry.owner.isEmpty else { return }
             switch answer {
             case .success(let owner): ownerHasChanged(entry, to: owner)
             case .failure(let fault) where !facts.isActivated || fault.saysNobodyKnows:
@@ -205,8 +228,9 @@ final class ServiceRouter: ServiceBus {
     }
 
     private func ownerHasChanged(_ entry: Entry, to owner: String) {
-        guard owner != entry.current?.owner ?? "" else { return }
-        entry.leave()
+        guard owner != entry.owner else { return }
+        entry.loseOwner()
+        entry.owner = owner
         guard !owner.isEmpty else {
             entry.client.serviceIsAway("\(entry.facts.title) went away")
             guard entry.facts.isActivated else { return }
@@ -221,17 +245,42 @@ final class ServiceRouter: ServiceBus {
     private func present(_ entry: Entry, _ owner: String) {
         entry.leave()
         (entry.since, entry.comesAgain) = (.now, false)
-        let service = Service(owner: owner, on: link) { [weak self, weak entry] service in
-            guard let self, let entry, entry.current === service, !entry.comesAgain else { return }
-            entry.comesAgain = true
-            // One that has answered for long is asked again at once.
-            if entry.since + Retry.longest <= .now { entry.retry.reset() }
-            entry.retry.schedule { [weak self, weak entry] in
-                if let entry, entry.current === service { self?.present(entry, owner) }
+        let service = Service(
+            owner: owner,
+            on: link,
+            presentLater: { [weak self, weak entry] service in
+                if let entry { self?.presentLater(entry, service) }
+            },
+            isSilent: { [weak self, weak entry] service, question in
+                if let entry { self?.isSilent(entry, service, question) }
             }
-        }
+        )
         entry.current = service
         entry.client.serviceHasCome(service)
+    }
+
+    private func presentLater(_ entry: Entry, _ service: Service) {
+        guard entry.current === service, !entry.comesAgain else { return }
+        entry.comesAgain = true
+        // One that has answered for long is asked again at once.
+        if entry.since + Retry.longest <= .now { entry.retry.reset() }
+        entry.retry.schedule { [weak self, weak entry] in
+            if let entry, entry.current === service { self?.present(entry, service.owner) }
+        }
+    }
+
+    /// It has not answered; it is asked again at a pace that needs no growing pauses.
+    private func isSilent(_ entry: Entry, _ service: Service, _ question: String) {
+        guard entry.current === service else { return }
+        entry.leave()
+        entry.retry.reset()
+        let limit = link.answerLimit ?? BusLink.usualAnswerLimit
+        entry.retry.schedule(after: limit / 10) { [weak self, weak entry] in
+            if let entry, entry.current == nil, entry.owner == service.owner { self?.present(entry, service.owner) }
+        }
+        entry.client.serviceIsSilent(
+            "\(entry.facts.title) has not answered the question \(question) within \(limit.asSeconds)"
+        )
     }
 
     private func startLater(_ entry: Entry) {

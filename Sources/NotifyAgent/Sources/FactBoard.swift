@@ -10,17 +10,10 @@ import NotifyCore
 /// them, and keeps at most one fact of each source in memory. Looks that it has not used add up to five, which may follow
 /// each other at once: a desktop moves the focus in several steps, and what gets it should not wait.
 package final class FactBoard {
-    /// The time between two looks of many, in nanoseconds.
-    static let pause: Int64 = 20_000_000
-    /// How many may follow each other at once after a rest.
-    static let maximumInARow: Int64 = 5
-
     private var news: [String: SourceNews] = [:]
     /// Whether the agent has been notified, or will be when the pause is over.
     private var isAnnounced = false
-    /// The earliest time for the agent to look again, in nanoseconds of the monotonic clock. The longer it has passed, the
-    /// more looks may follow each other.
-    private var nextLook = Int64.min
+    private var pace = Pace()
     /// Makes the agent look, now or at a time of the monotonic clock.
     private let announce: (FactBoard, Int64?) -> Void
 
@@ -57,7 +50,7 @@ package final class FactBoard {
     private func announceOnce() {
         guard !isAnnounced else { return }
         isAnnounced = true
-        announce(self, MonotonicTime.now.nanoseconds < nextLook ? nextLook : nil)
+        announce(self, pace.due)
     }
 
     /// What a source has reported no longer counts.
@@ -66,8 +59,7 @@ package final class FactBoard {
     /// Takes everything.
     package func take() -> [String: SourceNews] {
         isAnnounced = false
-        let saved = (FactBoard.maximumInARow - 1) * FactBoard.pause
-        nextLook = max(nextLook, MonotonicTime.now.nanoseconds - saved) + FactBoard.pause
+        pace.pay(Pace.pause)
         defer { news = [:] }
         return news
     }
@@ -75,15 +67,8 @@ package final class FactBoard {
     /// Takes everything, and rests the longer, the more processor time it takes to handle that. While others have the
     /// processor nothing is spent.
     package func look(_ handle: ([String: SourceNews]) -> Void) {
-        let began = FactBoard.processorTime
+        let began = Pace.processorTime
         handle(take())
-        nextLook += max(0, 10 * (FactBoard.processorTime - began) - FactBoard.pause)
-    }
-
-    /// What this thread has used, in nanoseconds.
-    private static var processorTime: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        pace.pay(max(0, 10 * (Pace.processorTime - began) - Pace.pause))
     }
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyCore
 
 /// The focus in Hyprland: its events say when to ask, and the answer names the process.
 final class HyprlandSource: Source {
     private let folder: String
+    private let limit: Int64
     private var events: SocketStream?
+    private var questions: PacedQuestion?
     private var question: SocketStream?
     private var answer: [UInt8] = []
-    /// Whether something has happened since the question.
-    private var mustAskAgain = false
     private weak var driver: SourceDriver?
     private var lines = LineSplitter()
 
-    init(folder: String) { self.folder = folder }
+    /// - Parameter limit: how long Hyprland may take to answer, in milliseconds.
+    init(folder: String, limit: Int64 = BusLink.usualAnswerLimit) { (self.folder, self.limit) = (folder, limit) }
 
     /// Where its sockets are; nil if the environment does not say.
     static func folder(_ environment: [String: String]) -> String? {
@@ -30,14 +32,24 @@ final class HyprlandSource: Source {
     }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        events = SocketStream(folder + "/.socket2.sock", on: driver.loop) { [weak self] bytes in self?.takeEvents(bytes)
-        }
+        events = connect(".socket2.sock", on: driver.loop) { [weak self] bytes in self?.takeEvents(bytes) }
         guard events != nil else { throw .system("Hyprland can't be reached in \(folder)") }
         self.driver = driver
-        guard ask() else { throw SourceFault(HyprlandSource.gone) }
+        questions = PacedQuestion(on: driver.loop) { [weak self] in self?.ask() }
+        questions?.want()
     }
 
-    func end() { (events, question, driver, lines, mustAskAgain) = (nil, nil, nil, LineSplitter(), false) }
+    func end() { (events, questions, question, driver, lines) = (nil, nil, nil, nil, LineSplitter()) }
+
+    private func connect(_ name: String, on loop: EventLoop, _ hear: @escaping ([UInt8]) -> Void) -> SocketStream? {
+        SocketStream(
+            folder + "/" + name,
+            on: loop,
+            limit: limit,
+            isSilent: { [weak self, limit] in self?.driver?.fail(.silence("Hyprland", $0, limit)) },
+            hear
+        )
+    }
 
     private static let gone = "Hyprland went away"
     private static let nonsense = "Hyprland sent something unintelligible"
@@ -47,24 +59,19 @@ final class HyprlandSource: Source {
             driver?.fail(SourceFault(bytes.isEmpty ? HyprlandSource.gone : HyprlandSource.nonsense))
             return
         }
-        guard complete.contains(where: HyprlandWire.concernsFocus) else { return }
-        if question != nil {
-            mustAskAgain = true
-        } else if !ask() {
-            driver?.fail(SourceFault(HyprlandSource.gone))
-        }
+        if complete.contains(where: HyprlandWire.concernsFocus) { questions?.want() }
     }
 
     // MARK: - Questions
 
-    /// Each takes a connection of its own, which ends behind the answer.
-    private func ask() -> Bool {
-        guard let driver else { return false }
-        (answer, mustAskAgain) = ([], false)
-        question = SocketStream(folder + "/.socket.sock", on: driver.loop) { [weak self] bytes in
-            self?.takeAnswer(bytes)
+    /// Each takes a connection of its own, which ends behind the answer. Hyprland does not draw while it answers.
+    private func ask() {
+        guard let driver else { return }
+        answer = []
+        question = connect(".socket.sock", on: driver.loop) { [weak self] bytes in self?.takeAnswer(bytes) }
+        if question?.ask(HyprlandWire.question, "activewindow") != true {
+            driver.fail(SourceFault(HyprlandSource.gone))
         }
-        return question?.send(HyprlandWire.question) == true
     }
 
     private func takeAnswer(_ bytes: [UInt8]) {
@@ -74,11 +81,8 @@ final class HyprlandSource: Source {
             return
         }
         question = nil
-        // What was asked before the last event is out of date.
-        if mustAskAgain {
-            if !ask() { driver?.fail(SourceFault(HyprlandSource.gone)) }
-            return
-        }
+        // If something has happened since it was asked, it is asked once more.
+        questions?.isAnswered()
         switch HyprlandWire.answer(answer) {
         case nil: driver?.fail(SourceFault(HyprlandSource.nonsense))
         case .nobody?: driver?.reportFocus(nil)

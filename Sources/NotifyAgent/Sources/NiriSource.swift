@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
+
 /// The focus in niri, whose event stream names the process of each window.
 final class NiriSource: Source {
     private let path: String
+    private let limit: Int64
     private var stream: SocketStream?
     private weak var driver: SourceDriver?
     private var lines = LineSplitter()
     private var wire = NiriWire()
 
-    init(path: String) { self.path = path }
+    /// - Parameter limit: how long niri may take to answer, in milliseconds.
+    init(path: String, limit: Int64 = BusLink.usualAnswerLimit) { (self.path, self.limit) = (path, limit) }
 
     /// What speaks against it in this environment; nil if nothing does.
     static func obstacle(_ environment: [String: String]) -> String? {
@@ -16,10 +20,16 @@ final class NiriSource: Source {
     }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        stream = SocketStream(path, on: driver.loop) { [weak self] bytes in self?.read(bytes) }
+        stream = SocketStream(
+            path,
+            on: driver.loop,
+            limit: limit,
+            isSilent: { [weak self, limit] in self?.driver?.fail(.silence("niri", $0, limit)) },
+            { [weak self] bytes in self?.read(bytes) }
+        )
         guard let stream else { throw .system("niri can't be reached at $NIRI_SOCKET") }
         self.driver = driver
-        guard stream.send(NiriWire.request) else { throw SourceFault(NiriSource.gone) }
+        guard stream.ask(NiriWire.request, "EventStream") else { throw SourceFault(NiriSource.gone) }
     }
 
     func end() { (stream, driver, lines, wire) = (nil, nil, LineSplitter(), NiriWire()) }
@@ -39,6 +49,8 @@ final class NiriSource: Source {
             driver?.fail(SourceFault(error == .refused ? "niri refused its event stream" : NiriSource.nonsense))
             return
         }
+        // The stream begins with the windows that are there.
+        if wire.hasWindows { _ = stream?.isAnswered("EventStream") }
         if mayHaveMoved { report() }
     }
 

@@ -28,6 +28,8 @@ package struct NiriWire {
     private var windows: [Double: DesktopWindow] = [:]
     private var focused: Double?
     private var hasBegun = false
+    /// Whether it has said which windows there are.
+    package private(set) var hasWindows = false
 
     package init() {}
 
@@ -49,7 +51,7 @@ package struct NiriWire {
         switch kind {
         case "WindowsChanged":
             guard case .array(let all)? = event["windows"] else { throw .unintelligible }
-            (windows, focused) = ([:], nil)
+            (windows, focused, hasWindows) = ([:], nil, true)
             for window in all { try enter(window) }
         case "WindowOpenedOrChanged":
             guard let window = event["window"] else { throw .unintelligible }

@@ -53,7 +53,7 @@ final class PowerSource: Source {
         case .signal(let signal):
             guard signal.member == "DeviceAdded" || signal.member == "DeviceRemoved" else { return }
             driver?.report(.found([EventChange(PowerState.attach), EventChange(PowerState.any)]))
-        case .away(let reason):
+        case .away(let reason), .silent(let reason):
             isLive = false
             driver?.isOff(reason)
         }
@@ -66,9 +66,12 @@ final class PowerSource: Source {
             state.isLidClosed = values["LidIsClosed"]?.boolean ?? false
         }
         guard let values = values[display], values["IsPresent"]?.boolean == true else { return state }
+        let percentage = values["Percentage"]?.double ?? 0
+        let charge = values["State"]?.uint32 ?? 0
+        // UPower has not read the battery yet, or can't: that says no more than none at all.
+        if charge == 0, percentage == 0 { return state }
         state.kind = values["Type"]?.uint32 == 3 ? .ups : .battery
-        state.percentage = values["Percentage"]?.double ?? 0
-        let charge = values["State"]?.uint32
+        state.percentage = percentage
         // Charging, or about to be; fully charged.
         state.isCharging = charge == 1 || charge == 5
         state.isFull = charge == 4

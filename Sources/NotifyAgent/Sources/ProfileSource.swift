@@ -12,6 +12,8 @@ final class ProfileSource: Source {
 
     private struct Absence: Error {
         let reason: String
+        /// Whether there is such a service.
+        let isThere: Bool
     }
 
     private let bus: any ServiceBus
@@ -31,7 +33,8 @@ final class ProfileSource: Source {
             return PropertyClient(service.0, "the power profiles service", [object]) { [weak self] news in
                 switch news {
                 case .found(let values): self?.said[index] = .success(values[object] ?? [:])
-                case .away(let reason): self?.said[index] = .failure(Absence(reason: reason))
+                case .away(let reason): self?.said[index] = .failure(Absence(reason: reason, isThere: false))
+                case .silent(let reason): self?.said[index] = .failure(Absence(reason: reason, isThere: true))
                 case .signal: return
                 }
                 self?.tell()
@@ -48,8 +51,9 @@ final class ProfileSource: Source {
     private func tell() {
         // Until both have said whether they are there, nothing is said.
         guard let first = said.compactMap({ try? $0?.get() }).first else {
-            guard case .failure(let absence)? = said[0], said[1] != nil else { return }
-            driver?.isOff(absence.reason)
+            guard said.allSatisfy({ $0 != nil }) else { return }
+            let absences = said.compactMap { if case .failure(let absence)? = $0 { absence } else { nil } }
+            if let absence = absences.first(where: \.isThere) ?? absences.first { driver?.isOff(absence.reason) }
             return
         }
         mode.report(first["ActiveProfile"]?.string == "power-saver" ? 1 : 0, to: driver)

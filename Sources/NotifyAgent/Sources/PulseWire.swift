@@ -97,18 +97,18 @@ package enum PulseWire {
 
     // MARK: - What is received
 
-    /// Takes the first message off a buffer; nil if it is not all there yet.
-    package static func take(from buffer: inout [UInt8]) throws(Fault) -> Message? {
+    /// Takes the first message off a buffer, without moving what is behind it; nil if it is not all there yet.
+    package static func take(from buffer: inout ArraySlice<UInt8>) throws(Fault) -> Message? {
         guard buffer.count >= headerSize else { return nil }
-        var header = Reader(buffer[..<headerSize])
+        var header = Reader(buffer.prefix(headerSize))
         guard let length = header.plain(), let channel = header.plain(), length <= maximumSize else {
             throw .unintelligible
         }
-        let end = headerSize + Int(length)
-        guard buffer.count >= end else { return nil }
-        defer { buffer.removeFirst(end) }
+        let rest = buffer.dropFirst(headerSize)
+        guard rest.count >= Int(length) else { return nil }
+        defer { buffer = rest.dropFirst(Int(length)) }
         guard channel == .max else { return .other }
-        var reader = Reader(buffer[headerSize..<end])
+        var reader = Reader(rest.prefix(Int(length)))
         guard let command = reader.number(), let question = reader.number() else { throw .unintelligible }
         switch command {
         case Command.error: return .error

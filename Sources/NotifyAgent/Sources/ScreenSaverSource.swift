@@ -16,8 +16,10 @@ final class ScreenSaverSource: Source {
         ("org.mate.ScreenSaver", "/org/mate/ScreenSaver"),
     ]
 
-    fileprivate enum Condition {
+    fileprivate enum Condition: Equatable {
         case away, idle, active
+        /// It has not answered, so this reason.
+        case silent(String)
     }
 
     private let bus: any ServiceBus
@@ -44,6 +46,7 @@ final class ScreenSaverSource: Source {
     private func note(_ name: String, _ condition: Condition) {
         conditions[name] = condition
         guard conditions.count == ScreenSaverSource.savers.count else { return }
+        for case .silent(let reason) in conditions.values { return driver?.isOff(reason) ?? () }
         let isThere = conditions.values.contains { $0 != .away }
         if isThere { driver?.isLive() } else { driver?.isOff("no screen saver is running") }
         driver?.report(.fact(.screenSaver(isActive: conditions.values.contains(.active))))
@@ -83,4 +86,6 @@ private final class ScreenSaver: ServiceClient {
     }
 
     func serviceIsAway(_ reason: String) { tell(.away) }
+    /// Whether it is active is not known, and what it said last stays.
+    func serviceIsSilent(_ reason: String) { tell(.silent(reason)) }
 }

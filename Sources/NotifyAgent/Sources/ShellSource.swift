@@ -30,6 +30,10 @@ final class ShellSource: Source {
     private let asks: Bool
     private weak var driver: SourceDriver?
     private var desktop: Desktop?
+    private var timer: Int?
+    private var attempts = 0
+    /// How often a script is asked that does not answer: perhaps there is none.
+    private static let maximumAttempts = 3
 
     /// - Parameter asks: whether a desktop can be on this bus.
     init(_ link: BusLink, _ bus: any ServiceBus, asks: Bool) { (self.link, self.bus, self.asks) = (link, bus, asks) }
@@ -41,15 +45,22 @@ final class ShellSource: Source {
 
     func end() {
         if let desktop { bus.remove(desktop) }
-        (desktop, driver) = (nil, nil)
+        driver?.loop.cancel(timer)
+        (desktop, driver, timer) = (nil, nil, nil)
     }
 
     /// Has KWin's script report which process has the focus; otherwise that is unknown until it changes. Scripts can't be
     /// called over the bus, but their shortcuts can be invoked, including one without a key.
     func ask() {
+        attempts = 0
+        askOnce()
+    }
+
+    private func askOnce() {
         guard asks else { return }
-        link.findOwner(of: "org.kde.kglobalaccel") { [link] owner in
-            guard case .success(let owner) = owner else { return }
+        attempts += 1
+        link.findOwner(of: "org.kde.kglobalaccel") { [weak self] owner in
+            guard let self, let driver, case .success(let owner) = owner else { return }
             link.tell(
                 owner,
                 path: "/component/kwin",
@@ -57,11 +68,24 @@ final class ShellSource: Source {
                 member: "invokeShortcut",
                 [.string(ShellSource.shortcut)]
             )
+            // The answer is the script's own call.
+            driver.loop.cancel(timer)
+            let limit = link.answerLimit ?? BusLink.usualAnswerLimit
+            timer = driver.loop.after(limit) { [weak self] in self?.isSilent(limit) }
         }
+    }
+
+    private func isSilent(_ limit: Int64) {
+        timer = nil
+        guard desktop == nil else { return }
+        driver?.isOff(SourceFault.silence("KWin's script", "'\(ShellSource.shortcut)'", limit).reason)
+        if attempts < ShellSource.maximumAttempts { askOnce() }
     }
 
     /// A desktop reports which process has the focus, 0 for none.
     func hear(_ name: String, _ pid: Int32) {
+        driver?.loop.cancel(timer)
+        timer = nil
         driver?.isLive()
         driver?.report(.fact(.focus(pid == 0 ? [] : [FocusedProcess(pid: pid)])))
         guard desktop?.service.name != name else { return }

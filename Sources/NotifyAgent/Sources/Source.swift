@@ -75,6 +75,11 @@ struct SourceFault: Error {
         }
     }
 
+    /// Whoever was asked has not answered in time.
+    static func silence(_ title: String, _ question: String, _ limit: Int64) -> SourceFault {
+        SourceFault("\(title) has not answered the question \(question) within \(limit.asSeconds)")
+    }
+
     /// A call has failed just now.
     static func system(_ what: String) -> SourceFault { SourceFault("\(what): \(String(cString: strerror(errno)))") }
 }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
+
 /// The focus in sway, and in other compositors that speak as it does: the events of its windows name the process.
 final class SwaySource: Source {
     private let path: String
+    private let limit: Int64
     private var stream: SocketStream?
     private weak var driver: SourceDriver?
-    private var buffer: [UInt8] = []
-    private var isWaitingForTree = false
-    private var mustAskForTree = false
+    private var buffer = StreamBuffer()
+    private var trees: PacedQuestion?
+    /// Whether a window has told since the tree was asked for that it has the focus.
+    private var isTreeOutdated = false
 
-    init(path: String) { self.path = path }
+    /// - Parameter limit: how long sway may take to answer, in milliseconds.
+    init(path: String, limit: Int64 = BusLink.usualAnswerLimit) { (self.path, self.limit) = (path, limit) }
 
     /// What speaks against it in this environment; nil if nothing does.
     static func obstacle(_ environment: [String: String]) -> String? {
@@ -17,32 +22,42 @@ final class SwaySource: Source {
     }
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
-        stream = SocketStream(path, on: driver.loop) { [weak self] bytes in
-            if let reason = self?.take(bytes) { self?.driver?.fail(SourceFault(reason)) }
-        }
+        stream = SocketStream(
+            path,
+            on: driver.loop,
+            limit: limit,
+            isSilent: { [weak self, limit] in self?.driver?.fail(.silence("sway", $0, limit)) },
+            { [weak self] bytes in
+                if let reason = self?.take(bytes) { self?.driver?.fail(SourceFault(reason)) }
+            }
+        )
         guard let stream else { throw .system("sway can't be reached at $SWAYSOCK") }
         self.driver = driver
         let greeting = SwayWire.message(SwayWire.Kind.subscribe, #"["window","workspace"]"#)
-        guard stream.send(greeting), askForTree() else { throw SourceFault(SwaySource.gone) }
+        guard stream.ask(greeting, "SUBSCRIBE") else { throw SourceFault(SwaySource.gone) }
+        trees = PacedQuestion(on: driver.loop) { [weak self] in self?.askForTree() }
+        trees?.want()
     }
 
     func end() {
-        (stream, driver, buffer) = (nil, nil, [])
-        (isWaitingForTree, mustAskForTree) = (false, false)
+        (stream, driver, buffer) = (nil, nil, StreamBuffer())
+        (trees, isTreeOutdated) = (nil, false)
     }
 
     /// - Returns: why the connection is to be given up, if it is.
     private func take(_ bytes: [UInt8]) -> String? {
         if bytes.isEmpty { return SwaySource.gone }
-        buffer += bytes
+        var reason: String?
         do throws(SwayWire.Fault) {
-            while let message = try SwayWire.take(from: &buffer) {
-                if let reason = handle(message) { return reason }
+            try buffer.take(bytes) { (rest) throws(SwayWire.Fault) in
+                guard let message = try SwayWire.take(from: &rest) else { return false }
+                reason = handle(message)
+                return reason == nil
             }
         } catch {
             return "what answers at $SWAYSOCK is not sway"
         }
-        return nil
+        return reason
     }
 
     private static let gone = "sway went away"
@@ -52,42 +67,40 @@ final class SwaySource: Source {
     private func handle(_ message: SwayWire.Message) -> String? {
         switch message.kind {
         case SwayWire.Kind.subscribe:
+            guard stream?.isAnswered("SUBSCRIBE") == true else { return SwaySource.nonsense }
             return JSONValue(message.payload)?["success"]?.isTrue == true
                 ? nil : "sway refused the subscription to its windows"
         case SwayWire.Kind.tree:
-            guard isWaitingForTree, let tree = JSONValue(message.payload) else { return SwaySource.nonsense }
-            isWaitingForTree = false
-            if mustAskForTree { return askForTree() ? nil : SwaySource.gone }
-            return report(SwayWire.focusedWindow(in: tree))
+            guard stream?.isAnswered("GET_TREE") == true, let tree = JSONValue(message.payload) else {
+                return SwaySource.nonsense
+            }
+            let isOutdated = isTreeOutdated
+            trees?.isAnswered()
+            return isOutdated ? nil : report(SwayWire.focusedWindow(in: tree))
         case SwayWire.Kind.windowEvent:
             guard let event = JSONValue(message.payload), let change = event["change"]?.text,
                 let container = event["container"]
             else { return SwaySource.nonsense }
             if change == "focus" {
                 // A tree that is under way is older than this.
-                mustAskForTree = isWaitingForTree
+                isTreeOutdated = true
                 return report(SwayWire.window(of: container))
             }
-            return change == "title" || change == "mark" || change == "urgent" ? nil : look()
+            if change != "title", change != "mark", change != "urgent" { trees?.want() }
+            return nil
         case SwayWire.Kind.workspaceEvent:
             // An empty workspace has the focus without an event of a window.
-            return look()
+            trees?.want()
+            return nil
         default: return nil
         }
     }
 
-    private func look() -> String? {
-        if isWaitingForTree {
-            mustAskForTree = true
-            return nil
+    private func askForTree() {
+        isTreeOutdated = false
+        if stream?.ask(SwayWire.message(SwayWire.Kind.tree), "GET_TREE") != true {
+            driver?.fail(SourceFault(SwaySource.gone))
         }
-        return askForTree() ? nil : SwaySource.gone
-    }
-
-    private func askForTree() -> Bool {
-        isWaitingForTree = true
-        mustAskForTree = false
-        return stream?.send(SwayWire.message(SwayWire.Kind.tree)) == true
     }
 
     private func report(_ focus: SwayWire.Focus) -> String? {

@@ -38,8 +38,8 @@ package enum SwayWire {
         return bytes + payload.utf8
     }
 
-    /// Takes the first message off a buffer; nil if it is not all there yet.
-    package static func take(from buffer: inout [UInt8]) throws(Fault) -> Message? {
+    /// Takes the first message off a buffer, without moving what is behind it; nil if it is not all there yet.
+    package static func take(from buffer: inout ArraySlice<UInt8>) throws(Fault) -> Message? {
         guard buffer.prefix(magic.count).elementsEqual(magic.prefix(buffer.count)) else { throw .noSuchProtocol }
         guard buffer.count >= headerSize else { return nil }
         func number(at offset: Int) -> UInt32 {
@@ -47,11 +47,10 @@ package enum SwayWire {
         }
         let (length, kind) = (number(at: 6), number(at: 10))
         guard length <= maximumSize else { throw .tooLong(length) }
-        let end = headerSize + Int(length)
-        guard buffer.count >= end else { return nil }
-        let message = Message(kind: kind, payload: Array(buffer[headerSize..<end]))
-        buffer.removeFirst(end)
-        return message
+        guard buffer.count >= headerSize + Int(length) else { return nil }
+        let rest = buffer.dropFirst(headerSize)
+        buffer = rest.dropFirst(Int(length))
+        return Message(kind: kind, payload: Array(rest.prefix(Int(length))))
     }
 
     /// What has the focus.

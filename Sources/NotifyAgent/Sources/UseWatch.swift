@@ -93,9 +93,12 @@ final class UseWatch {
 
 /// The processes that play sound, by PulseAudio's protocol.
 private final class SoundPlayers {
+    private static let question = "GET_SINK_INPUT_INFO_LIST"
+
     private let changed: () -> Void
     private var stream: SocketStream?
-    private var buffer: [UInt8] = []
+    private var questions: PacedQuestion?
+    private var buffer = StreamBuffer()
     /// nil as long as they are not known.
     private(set) var processes: Set<Int32>?
 
@@ -104,35 +107,59 @@ private final class SoundPlayers {
     init(_ path: String?, on loop: EventLoop, _ changed: @escaping () -> Void) {
         self.changed = changed
         stream = path.flatMap { path in
-            SocketStream(path, on: loop) { [weak self] bytes in self?.take(bytes) }
+            SocketStream(
+                path,
+                on: loop,
+                limit: BusLink.usualAnswerLimit,
+                isSilent: { [weak self] _ in self?.fail() },
+                { [weak self] bytes in self?.take(bytes) }
+            )
         }
-        if stream?.send(PulseWire.greeting) != true { end() }
+        var isGreeted = false
+        questions = PacedQuestion(on: loop) { [weak self] in
+            self?.ask(isGreeted ? PulseWire.listStreams : PulseWire.greeting)
+            isGreeted = true
+        }
+        questions?.want()
+    }
+
+    private func ask(_ question: [UInt8]) {
+        if stream?.ask(question, SoundPlayers.question) != true { end() }
     }
 
     /// Without a server nobody plays.
-    private func end() { (stream, processes) = (nil, []) }
+    private func end() { (stream, questions, processes) = (nil, nil, []) }
+
+    private func fail() {
+        end()
+        changed()
+    }
 
     private func take(_ bytes: [UInt8]) {
-        buffer += bytes
         do throws(PulseWire.Fault) {
             if bytes.isEmpty { throw .unintelligible }
-            var mustAsk = false
-            while let message = try PulseWire.take(from: &buffer) {
-                switch message {
-                case .changed: mustAsk = true
-                case .reply(PulseWire.Question.streams, let answer):
-                    let new = try PulseWire.players(in: answer)
-                    guard new != processes else { break }
-                    processes = new
-                    changed()
-                case .error: throw .unintelligible
-                case .reply, .other: break
-                }
+            try buffer.take(bytes) { (rest) throws(PulseWire.Fault) in
+                guard let message = try PulseWire.take(from: &rest) else { return false }
+                try handle(message)
+                return stream != nil
             }
-            if mustAsk, stream?.send(PulseWire.listStreams) != true { throw .unintelligible }
         } catch {
-            end()
+            fail()
+        }
+    }
+
+    private func handle(_ message: PulseWire.Message) throws(PulseWire.Fault) {
+        switch message {
+        case .changed: questions?.want()
+        case .reply(PulseWire.Question.streams, let answer):
+            guard stream?.isAnswered(SoundPlayers.question) == true else { throw .unintelligible }
+            questions?.isAnswered()
+            let new = try PulseWire.players(in: answer)
+            guard new != processes else { break }
+            processes = new
             changed()
+        case .error: throw .unintelligible
+        case .reply, .other: break
         }
     }
 }

@@ -2,6 +2,7 @@
 
 import CXcb
 import NotifyCoordinator
+import NotifyCore
 
 /// The focus on an X display: the process of `_NET_ACTIVE_WINDOW`, which every window manager keeps on the root window.
 /// See Extended Window Manager Hints.
@@ -14,6 +15,8 @@ final class X11Source: Source {
     private var server: OpaquePointer?
     private weak var driver: SourceDriver?
     private var last: (process: Int64, isFullscreen: Bool)?
+    private var pace = Pace()
+    private var timer: Int?
 
     init(display: String, seesFullscreen: Bool = false) {
         (self.display, self.seesFullscreen) = (display, seesFullscreen)
@@ -40,11 +43,28 @@ final class X11Source: Source {
     func end() {
         guard let server else { return }
         driver?.loop.forget(x11_descriptor(server))
+        driver?.loop.cancel(timer)
         x11_close(server)
-        (self.server, driver, last) = (nil, nil, nil)
+        (self.server, driver, last, timer) = (nil, nil, nil, nil)
     }
 
     private func takeEvents() { follow(mustAsk: false) }
+
+    /// Looks at once or, if it has looked often, after a pause, in which whatever happens needs no look of its own.
+    ///
+    /// - Returns: whether the server is there.
+    private func lookSoon(_ server: OpaquePointer, _ driver: SourceDriver) -> Bool {
+        if timer != nil { return true }
+        guard let due = pace.due else {
+            pace.pay(Pace.pause)
+            return look(server, driver)
+        }
+        timer = driver.loop.at(MonotonicTime(nanoseconds: due)) { [weak self] in
+            self?.timer = nil
+            self?.follow(mustAsk: true)
+        }
+        return true
+    }
 
     /// Looks until nothing has happened meanwhile: what comes with the answers is in libxcb's own queue, and poll(2) does
     /// not see it.
@@ -52,11 +72,11 @@ final class X11Source: Source {
         guard let server, let driver else { return }
         let isThere = driver.loop.thread.guarding(x11_descriptor(server)) {
             if follows, x11_follow(server, seesFullscreen ? 1 : 0) != 0 { return false }
-            if mustAsk, !look(server, driver) { return false }
+            if mustAsk, !lookSoon(server, driver) { return false }
             while true {
                 let change = x11_take_events(server)
                 if change <= 0 { return change == 0 }
-                if !look(server, driver) { return false }
+                if !lookSoon(server, driver) { return false }
             }
         }
         if !isThere { driver.fail(SourceFault("the X server \(display) went away")) }

@@ -25,6 +25,8 @@ package final class BusLink {
 
     /// How long the bus may take to answer Hello, in milliseconds.
     private static let openingLimit: Int64 = 10_000
+    /// How long whoever is called may take to answer, in milliseconds, as long as libdbus waits.
+    package static let usualAnswerLimit: Int64 = 25_000
 
     let bus: NotifyCenter.Bus
     private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
@@ -42,6 +44,8 @@ package final class BusLink {
     private var phase = Phase.closed
     private var retry = BackOff()
     var questions = BusCalls<Question>()
+    /// How long whoever is called may take to answer, in milliseconds, unless the call says otherwise; nil means forever.
+    package let answerLimit: Int64?
     /// Raised once the bus has accepted the connection.
     private var earlyBarriers: [Barrier] = []
     /// Whether this connection replaces one that was lost.
@@ -96,14 +100,18 @@ package final class BusLink {
     var isBehind = false
 
     /// A connection for a peer alone.
-    package convenience init(bus: NotifyCenter.Bus) { self.init(bus: bus, onConnectionChange: nil) }
+    package convenience init(bus: NotifyCenter.Bus, answerLimit: Int64 = BusLink.usualAnswerLimit) {
+        self.init(bus: bus, answerLimit: answerLimit, onConnectionChange: nil)
+    }
 
     init(
         bus: NotifyCenter.Bus,
+        answerLimit: Int64? = nil,
         onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?,
         onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.bus = bus
+        self.answerLimit = answerLimit
         self.onConnectionChange = onConnectionChange
         self.onPost = onPost
     }
@@ -121,7 +129,8 @@ package final class BusLink {
         switch phase {
         case .closed: PollRequest(deadline: retry.time)
         case .opening(let limit): request(deadline: limit)
-        case .ready: request(deadline: MonotonicTime.earlier(peer?.deadline, stallDeadline))
+        case .ready:
+            request(deadline: .earlier(questions.deadline, .earlier(peer?.deadline, stallDeadline)))
         }
     }
 
@@ -156,6 +165,7 @@ package final class BusLink {
             if let limit = stallDeadline, limit <= .now, events & Int16(POLLOUT) == 0 {
                 return lose(.timedOut("accept what was sent to it"))
             }
+            endLateQuestions()
             if let deadline = peer?.deadline, deadline <= .now {
                 peer?.deadlineHasPassed()
             }

@@ -22,6 +22,8 @@ extension BusLink {
     ///
     /// Only the called peer can reply. So a call to a well-known name first asks the bus who owns it now, and goes to
     /// that connection.
+    ///
+    /// - Parameter waitsForever: whether the peer may take as long as it likes, since it may be stopped.
     package func call(
         _ destination: String,
         path: String,
@@ -29,6 +31,7 @@ extension BusLink {
         member: String,
         _ arguments: [BusValue] = [],
         activates: Bool = false,
+        waitsForever: Bool = false,
         then completion: @escaping (BusAnswer) -> Void
     ) {
         let peer: BusCalls<BusLink.Question>.Peer
@@ -47,7 +50,8 @@ extension BusLink {
                         path: path,
                         interface: interface,
                         member: member,
-                        kept.values
+                        kept.values,
+                        waitsForever: waitsForever
                     ) { answer in
                         // An owner that has left in the meantime is one that has not replied.
                         let hasLeft = BusFault(name: BusFault.noReply, message: "\(owner) has left the bus.")
@@ -60,7 +64,8 @@ extension BusLink {
         send(
             .call(destination, path: path, interface: interface, member: member, arguments, activates: activates),
             to: peer,
-            .call(completion)
+            .call(completion),
+            limit: waitsForever || peer == .bus ? nil : answerLimit
         )
     }
 
@@ -78,7 +83,7 @@ extension BusLink {
                 let owner = values.first?.string
                 completion(owner.map { .success($0) } ?? .failure(.noOwner(of: name)))
             case .failure(let fault) where activates && fault.name == BusFault.noOwner(of: name).name:
-                callBus("StartServiceByName", [.string(name), .uint32(0)]) { [self] answer in
+                start(name) { [self] answer in
                     switch answer {
                     case .failure(let fault): completion(.failure(fault))
                     case .success: findOwner(of: name, then: completion)
@@ -88,6 +93,17 @@ extension BusLink {
                 completion(.failure(fault))
             }
         }
+    }
+
+    /// Has the bus start whoever owns a well-known name. That takes as long as the program does, so unlike other answers
+    /// of the bus this one has a limit.
+    private func start(_ name: String, then completion: @escaping (BusAnswer) -> Void) {
+        send(
+            .busCall("StartServiceByName", [.string(name), .uint32(0)]),
+            to: .bus,
+            .call(completion),
+            limit: answerLimit
+        )
     }
 
     /// Calls a method of the bus.
@@ -212,18 +228,29 @@ extension BusLink {
     }
 
     /// Sends a message to which `peer` is to reply, and remembers the purpose.
+    ///
+    /// - Parameter limit: how long the reply may take, in milliseconds; nil means forever.
     func send(
         _ message: OutgoingMessage,
         to peer: BusCalls<Question>.Peer,
         _ question: Question,
+        limit: Int64? = nil
     ) {
         if let connection {
             let serial = connection.nextSerial
-            questions.begin(serial, to: peer, for: question)
+            questions.begin(serial, to: peer, for: question, until: limit.map { .now + $0 })
             if connection.send(message) != 0 { return }
             questions.forget(serial)
         }
         answer(question, with: BusMessage(kind: .error))
+    }
+
+    /// Ends the calls to which nobody has replied in time.
+    func endLateQuestions() {
+        guard let answerLimit, let first = questions.deadline, first <= .now else { return }
+        for question in questions.takeLate(at: .now) {
+            if case .call(let completion) = question { completion(.failure(.noAnswer(within: answerLimit))) }
+        }
     }
 
     func answer(_ question: Question, with message: BusMessage) {
@@ -368,69 +395,5 @@ extension BusFault {
             name: "org.freedesktop.DBus.Error.InvalidSignature",
             message: "The answer to \(member) is invalid."
         )
-    }
-}
-
-/// Pending calls on a connection: the purpose of each, and who was called.
-///
-/// A bus may pass on unrequested replies, and serials are easy to guess. So a reply counts only if it comes from the
-/// peer that was called, and only once; any other message that claims to be a reply is ignored.
-struct BusCalls<Purpose> {
-    enum Peer: Equatable {
-        /// The bus itself.
-        case bus
-        /// A connection, by its unique name.
-        case connection(String)
-    }
-
-    private final class Call {
-        let peer: Peer
-        let purpose: Purpose
-
-        init(_ peer: Peer, _ purpose: Purpose) {
-            (self.peer, self.purpose) = (peer, purpose)
-        }
-    }
-
-    /// By serial.
-    private var pending = ObjectTable<Call>()
-
-    /// The purposes of the pending calls, in no particular order.
-    var purposes: [Purpose] {
-        var purposes: [Purpose] = []
-        pending.forEach { purposes.append($0.purpose) }
-        return purposes
-    }
-
-    mutating func begin(_ serial: UInt32, to peer: Peer, for purpose: Purpose) {
-        pending.set(Call(peer, purpose), for: UInt64(serial))
-    }
-
-    /// The call that a reply or an error answers.
-    ///
-    /// - Returns: nil if it answers none: nobody asked, it was answered already, or another peer was asked.
-    mutating func end(with answer: BusMessage) -> Purpose? {
-        let serial = UInt64(answer.replySerial)
-        guard let call = pending[serial], answer.mayAnswer(call.peer) else { return nil }
-        pending.remove(serial)
-        return call.purpose
-    }
-
-    /// The call was not sent.
-    mutating func forget(_ serial: UInt32) { pending.remove(UInt64(serial)) }
-
-    mutating func removeAll() {
-        pending.removeAll()
-    }
-}
-
-extension BusMessage {
-    /// Whether this can be the reply to a call to that peer. The bus replies for peers that have gone, or may not be
-    /// called.
-    fileprivate func mayAnswer<Purpose>(_ peer: BusCalls<Purpose>.Peer) -> Bool {
-        switch peer {
-        case .bus: isFromBus
-        case .connection(let name): isFrom(name) || kind == .error && isFromBus
-        }
     }
 }

@@ -80,8 +80,8 @@ enum TextReading {
             }
         case 1:
             // The magic, so that the rest is reached.
-            bytes = SwayWire.message(0).prefix(6) + bytes
-            while let message = try? SwayWire.take(from: &bytes) { _ = JSONValue(message.payload) }
+            var stream = (SwayWire.message(0).prefix(6) + bytes)[...]
+            while let message = try? SwayWire.take(from: &stream) { _ = JSONValue(message.payload) }
         case 2:
             _ = ProcessFolder.state(inStat: bytes)
             _ = ProcessFolder.startTime(inStat: bytes)
