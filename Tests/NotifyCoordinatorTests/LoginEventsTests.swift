@@ -70,6 +70,20 @@ import Testing
             changes(from: asleep, to: state())
                 == ([fact(LoginEvents.willSleep, 0)], [EventChange(LoginEvents.didWake)])
         )
+        // Both while the agent had no turn: that it was about to sleep is no news any more.
+        let woken = state { ($0.sleeps, $0.wakes) = (1, 1) }
+        #expect(
+            changes(from: state(), to: woken)
+                == ([fact(LoginEvents.willSleep, 0)], [EventChange(LoginEvents.didWake)])
+        )
+        // Woken without a word, and about to sleep again.
+        let again = state { ($0.isAsleep, $0.sleeps, $0.wakes) = (true, 2, 1) }
+        let first = state { ($0.isAsleep, $0.sleeps) = (true, 1) }
+        #expect(
+            changes(from: first, to: again)
+                == ([EventChange(LoginEvents.didWake), posted(LoginEvents.willSleep, 1)], [])
+        )
+        #expect(changes(from: again, to: again) == ([], []))
         var logins = Logins()
         #expect(!logins.isEnding)
         logins.isShuttingDown = true

@@ -72,7 +72,8 @@ extension Agent {
         guard let news else { return [] }
         var after: [EventChange] = []
         if case .logins(let logins)? = news.fact {
-            let wasEnding = loginEvents.state.map { $0.isAsleep || $0.isShuttingDown } ?? false
+            let old = loginEvents.state
+            let wasEnding = old.map { $0.isAsleep && $0.sleeps == logins.sleeps || $0.isShuttingDown } ?? false
             after = publish(loginEvents.take(LoginState(logins, of: geteuid())))
             followScreenSavers()
             if !wasEnding, logins.isEnding { beginDelay(logins) }

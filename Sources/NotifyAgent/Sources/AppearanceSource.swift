@@ -19,48 +19,59 @@ final class AppearanceSource: Source, ServiceClient {
     private let bus: any ServiceBus
     private weak var driver: SourceDriver?
     private var last = LastState("org.notifybus.session.appearance")
-    /// Whether a signal has come since it was asked: the answer is older than that.
-    private var isAnswered = false
+    private var portal: Service?
+    private var questions: PacedQuestion?
 
     init(on bus: any ServiceBus) { self.bus = bus }
 
     func begin(on driver: SourceDriver) {
         self.driver = driver
+        questions = PacedQuestion(on: driver.loop) { [weak self] in self?.ask() }
         bus.add(self)
     }
 
     func end() {
         bus.remove(self)
-        driver = nil
+        (driver, portal, questions) = (nil, nil, nil)
     }
 
     func serviceHasCome(_ service: Service) {
-        isAnswered = false
+        portal = service
+        questions?.forget()
+        questions?.want()
+    }
+
+    private func ask() {
+        guard let portal else { return }
         // ReadOne would be newer; every portal has this one.
         let arguments = [BusValue.string(AppearanceSource.group), .string(AppearanceSource.key)]
-        service.call("Read", of: AppearanceSource.settings, at: AppearanceSource.path, arguments) {
+        portal.call("Read", of: AppearanceSource.settings, at: AppearanceSource.path, arguments) {
             [self] answer in
             switch answer {
             case .success(let values):
                 values.closeDescriptors()
-                if !isAnswered { report(values.first) }
+                report(values.first)
             case .failure(let fault):
-                if isAnswered { return }
                 driver?.isOff("the desktop's portal has no such setting: \(fault.message)")
-                if fault.isPassing { service.comeAgain() }
+                if fault.isPassing { portal.comeAgain() }
             }
+            questions?.isAnswered()
         }
     }
 
+    /// It may come from a part of the portal that is not responsible for the setting. So what it says does not count.
     func handle(_ signal: BusSignal) {
         guard signal.member == "SettingChanged", signal.arguments.count == 3,
             signal.arguments[0].string == AppearanceSource.group, signal.arguments[1].string == AppearanceSource.key
         else { return }
-        isAnswered = true
-        report(signal.arguments[2])
+        questions?.want()
     }
 
-    func serviceIsAway(_ reason: String) { driver?.isOff(reason) }
+    func serviceIsAway(_ reason: String) {
+        portal = nil
+        questions?.forget()
+        driver?.isOff(reason)
+    }
 
     private func report(_ value: BusValue?) {
         var value = value

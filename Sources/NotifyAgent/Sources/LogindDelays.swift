@@ -16,12 +16,18 @@ final class LogindDelays {
     private var logind: Service?
     /// Whether there is something to be delayed: what has begun already can't be.
     private var mayDelay = false
+    /// Asks again for what logind has refused.
+    private var retry: Retry?
 
     deinit { letGo() }
+
+    /// - Parameter loop: nil if nothing is to be asked for any more.
+    func live(on loop: EventLoop?) { retry = loop.map { Retry(on: $0) } }
 
     /// logind can be asked, or no longer.
     func connect(_ logind: Service?) {
         letGo()
+        retry?.reset()
         asked = []
         (self.logind, mayDelay) = (logind, false)
     }
@@ -59,8 +65,13 @@ final class LogindDelays {
                 texts.map { .string($0) }
             ) { [self] answer in
                 asked.remove(delay)
-                guard let values = try? answer.get() else { return }
-                guard let lock = values.first?.descriptor, lock >= 0 else { return values.closeDescriptors() }
+                let values = (try? answer.get()) ?? []
+                guard let lock = values.first?.descriptor, lock >= 0 else {
+                    values.closeDescriptors()
+                    retry?.schedule { [weak self] in self?.take() }
+                    return
+                }
+                retry?.reset()
                 // One that came too late or for nobody is given back.
                 guard locks[delay] == nil, wanted.contains(delay), mayDelay else {
                     values.closeDescriptors()

@@ -26,6 +26,7 @@ final class LogindSource: Source, ServiceClient {
     /// Whose sessions count; nil means everyone's.
     private let user: UInt32?
     private let bus: any ServiceBus
+    private let timeAsleep: () -> Int64?
     private let delays = LogindDelays()
     private weak var driver: SourceDriver?
 
@@ -40,10 +41,32 @@ final class LogindSource: Source, ServiceClient {
     /// Sessions of other users, and the ids of all sessions that people work in.
     private var classOfSession: [String: String] = [:]
 
-    init(user: UInt32?, on bus: any ServiceBus) { (self.user, self.bus) = (user, bus) }
+    /// How long the machine had slept when that was last looked at.
+    private var knownSleep: Int64?
+    /// Whether that said that the machine has woken, since it last fell asleep.
+    private var hasWokenByClock = false
+    private var clock: ClockWatch?
+    /// Asks again whether the machine is still about to sleep.
+    private var timer: Int?
+    /// Since when it is about to.
+    private var sleepBegan = MonotonicTime(nanoseconds: 0)
+    /// How often it has fallen asleep and woken, whatever else is forgotten.
+    private var counts: (sleeps: UInt64, wakes: UInt64) = (0, 0)
+
+    /// How long after the end of logind's delay it is doubtful that the machine still is about to sleep, in milliseconds.
+    private static let doubt: Int64 = 30_000
+
+    /// - Parameter timeAsleep: how long the machine has slept since its start, in nanoseconds; nil if that is unknown now.
+    init(user: UInt32?, on bus: any ServiceBus, timeAsleep: @escaping () -> Int64? = MachineSleep.duration) {
+        (self.user, self.bus, self.timeAsleep) = (user, bus, timeAsleep)
+    }
 
     func begin(on driver: SourceDriver) {
         self.driver = driver
+        knownSleep = timeAsleep()
+        // Without it logind's word has to do.
+        clock = try? ClockWatch(on: driver.loop) { [weak self] _ in self?.lookAtClock() }
+        delays.live(on: driver.loop)
         bus.add(self)
     }
 
@@ -51,7 +74,8 @@ final class LogindSource: Source, ServiceClient {
         bus.remove(self)
         delays.want([])
         forget(nil)
-        driver = nil
+        delays.live(on: nil)
+        (driver, clock) = (nil, nil)
     }
 
     /// Has logind wait with one of these until `letGo`, from now on, or no longer.
@@ -75,7 +99,10 @@ final class LogindSource: Source, ServiceClient {
     private func forget(_ new: Service?) {
         logind = new
         delays.connect(new)
+        driver?.loop.cancel(timer)
+        counts = (logins.sleeps, logins.wakes)
         logins = Logins()
+        (logins.sleeps, logins.wakes) = counts
         idOfPath = [:]
         openQuestions = 0
         (mustAskAgain, isUnknown) = (false, false)
@@ -91,7 +118,7 @@ final class LogindSource: Source, ServiceClient {
         }
         (mustAskAgain, isUnknown) = (false, false)
         askForProperties(of: LogindSource.manager, at: LogindSource.path) { [self] values in
-            if let isAsleep = values["PreparingForSleep"]?.boolean { logins.isAsleep = isAsleep }
+            if let isAsleep = values["PreparingForSleep"]?.boolean { take(isAsleep: isAsleep) }
             if let isEnding = values["PreparingForShutdown"]?.boolean { logins.isShuttingDown = isEnding }
             if let limit = values["InhibitDelayMaxUSec"]?.uint64 { logins.longestDelay = limit }
             delays.allow(!logins.isEnding)
@@ -201,19 +228,78 @@ final class LogindSource: Source, ServiceClient {
     // MARK: - Signals
 
     func handle(_ signal: BusSignal) {
+        lookAtClock()
         switch (signal.interface, signal.member) {
         case (LogindSource.manager, "SessionNew"), (LogindSource.manager, "SessionRemoved"):
             askForEverything()
-        case (LogindSource.manager, "PrepareForSleep"): prepare(\.isAsleep, signal)
-        case (LogindSource.manager, "PrepareForShutdown"): prepare(\.isShuttingDown, signal)
+        case (LogindSource.manager, "PrepareForSleep"):
+            if let isAboutTo = signal.arguments.first?.boolean { prepareForSleep(isAboutTo) }
+        case (LogindSource.manager, "PrepareForShutdown"):
+            if let isAboutTo = signal.arguments.first?.boolean {
+                logins.isShuttingDown = isAboutTo
+                endingHasChanged()
+            }
         default:
             if let change = PropertyChange(signal) { propertiesHaveChanged(change, of: signal.path) }
         }
     }
 
-    private func prepare(_ what: WritableKeyPath<Logins, Bool>, _ signal: BusSignal) {
-        guard let isAboutTo = signal.arguments.first?.boolean else { return }
-        logins[keyPath: what] = isAboutTo
+    // MARK: - Sleep
+
+    /// Either signal may be missing or come twice: after a hibernation some versions of logind do not say that it is over, and
+    /// elogind says everything twice.
+    private func prepareForSleep(_ isAboutTo: Bool) {
+        guard isAboutTo else {
+            if logins.isAsleep { logins.wake() }
+            return endingHasChanged()
+        }
+        if logins.isAsleep {
+            // It can't delay for longer than that; so this is another sleep, and the last one is over.
+            guard sleepBegan + longestDelay + 1_000 <= .now else { return }
+            logins.wake()
+        }
+        fallAsleep()
+        endingHasChanged()
+    }
+
+    /// logind's answer to the question whether the machine is about to sleep.
+    private func take(isAsleep: Bool) {
+        if !isAsleep, logins.isAsleep { logins.wake() }
+        // If the clock has said since that it has woken, the clock is right.
+        if isAsleep, !logins.isAsleep, !hasWokenByClock { fallAsleep() }
+    }
+
+    private func fallAsleep() {
+        hasWokenByClock = false
+        sleepBegan = .now
+        logins.fallAsleep()
+        lookAgainLater()
+    }
+
+    /// In milliseconds.
+    private var longestDelay: Int64 { Int64(min(logins.longestDelay / 1_000, 3_600_000)) }
+
+    /// The machine has slept by now, or logind has forgotten to say that it does not.
+    private func lookAgainLater() {
+        driver?.loop.cancel(timer)
+        timer = driver?.loop.after(longestDelay + LogindSource.doubt) { [weak self] in
+            guard let self, logins.isAsleep else { return }
+            askForEverything()
+            lookAgainLater()
+        }
+    }
+
+    /// Whether the machine has slept, and so woken, since the last look.
+    private func lookAtClock() {
+        guard let now = timeAsleep() else { return }
+        defer { knownSleep = now }
+        guard let knownSleep, now - knownSleep >= MachineSleep.shortest else { return }
+        hasWokenByClock = true
+        logins.wake()
+        if logind != nil { endingHasChanged() }
+    }
+
+    private func endingHasChanged() {
         delays.allow(!logins.isEnding)
         if openQuestions == 0 { report() }
     }

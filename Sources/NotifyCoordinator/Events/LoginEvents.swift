@@ -86,13 +86,16 @@ package struct LoginEvents {
             if new[keyPath: key] == leadsAway { before.append(change) } else { after.append(change) }
         }
         note(LoginEvents.willShutDown, \.isShuttingDown, leadsAway: true)
-        if new.isAsleep != old.isAsleep {
-            if new.isAsleep {
+        if new.isAsleep {
+            // One that has woken and falls asleep again.
+            if old.isAsleep, new.wakes != old.wakes { before.append(EventChange(LoginEvents.didWake)) }
+            if !old.isAsleep || new.sleeps != old.sleeps {
                 before.append(EventChange(LoginEvents.willSleep, state: 1))
-            } else {
-                before.append(EventChange(LoginEvents.willSleep, state: 0, isPosted: false))
-                after.append(EventChange(LoginEvents.didWake))
             }
+        } else if old.isAsleep || new.wakes != old.wakes {
+            // Also if it fell asleep meanwhile, and the agent with it.
+            before.append(EventChange(LoginEvents.willSleep, state: 0, isPosted: false))
+            after.append(EventChange(LoginEvents.didWake))
         }
         note(LoginEvents.lock, \.isLocked, leadsAway: true)
         note(LoginEvents.active, \.isActive, leadsAway: false)

@@ -28,12 +28,25 @@ package struct Logins: Hashable, Sendable {
     /// The IDs of the user sessions of all users.
     package var people: Set<String> = []
     package var isAsleep = false
+    /// How often sleep has begun, and how often the machine has woken: several of these may come together.
+    package var sleeps: UInt64 = 0
+    package var wakes: UInt64 = 0
     package var isShuttingDown = false
     /// How long logind waits with both for whoever delays them, in microseconds. It is five seconds where its
     /// configuration says nothing else.
     package var longestDelay: UInt64 = 5_000_000
 
     package init() {}
+
+    package mutating func fallAsleep() {
+        isAsleep = true
+        sleeps += 1
+    }
+
+    package mutating func wake() {
+        isAsleep = false
+        wakes += 1
+    }
 
     /// Whether sleep or shutdown has begun.
     package var isEnding: Bool { isAsleep || isShuttingDown }
@@ -71,6 +84,8 @@ package struct LoginState: Equatable, Sendable {
     /// The sessions of all users that people work in.
     package var people: Set<String> = []
     package var isAsleep = false
+    package var sleeps: UInt64 = 0
+    package var wakes: UInt64 = 0
     package var isShuttingDown = false
 
     package init() {}
@@ -84,7 +99,7 @@ package struct LoginState: Equatable, Sendable {
         isActive = relevant.contains(where: \.isActive)
         isIdle = !relevant.isEmpty && relevant.allSatisfy(\.isIdle)
         people = logins.people
-        isAsleep = logins.isAsleep
+        (isAsleep, sleeps, wakes) = (logins.isAsleep, logins.sleeps, logins.wakes)
         isShuttingDown = logins.isShuttingDown
     }
 }
