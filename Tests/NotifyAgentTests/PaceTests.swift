@@ -13,7 +13,7 @@ import Testing
     @Test func `Hyprland is asked fifty times a second at most, however many events it has`() throws {
         let asked = Counter()
         let event = Array("activewindowv2>>55d1c7a3bd40\n".utf8)
-        let desktop = try QuestionTests.SilentDesktop([".socket.sock"]) { _, _ in
+        let desktop = try SilentDesktop([".socket.sock"]) { _, _ in
             asked.add()
             return Array("{}".utf8)
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 import Synchronization
@@ -9,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import NotifyAgent
+@testable import NotifyCoordinator
 
 /// Each question that the agent asks, left without an answer once: whoever asks says so, and asks again.
 @Suite struct QuestionTests {
@@ -105,9 +105,10 @@ import Testing
         deinit { thread.stop(waits: true) }
     }
 
-    @Test(arguments: scenarios)
-    func `a source whose question was not answered names it, and works again`(scenario: Scenario) throws {
-        let bus = try PrivateBus(.daemon)
+    @Test(arguments: scenarios, busKinds)
+    func `a source whose question was not answered names it, and works again`(scenario: Scenario, kind: BusKind) throws
+    {
+        let bus = try PrivateBus(kind)
         let service = try AnsweringService(bus, scenario.names, scenario.answers)
         defer { service.end() }
         // What it asks when everything is answered.
@@ -168,11 +169,12 @@ import Testing
         "Get org.freedesktop.systemd1.Unit": .variant("inactive"),
     ]
 
-    @Test(arguments: ["Subscribe", "LoadUnit", "RefUnit", "Get org.freedesktop.systemd1.Unit", "StartUnit"])
+    @Test(arguments: ["Subscribe", "LoadUnit", "RefUnit", "Get org.freedesktop.systemd1.Unit", "StartUnit"], busKinds)
     func `an entry of launch_d whose question the service manager did not answer names it, and works again`(
-        question: String
+        question: String,
+        kind: BusKind
     ) throws {
-        let bus = try PrivateBus(.daemon)
+        let bus = try PrivateBus(kind)
         let service = try AnsweringService(bus, ["org.freedesktop.systemd1"], Self.managerAnswers)
         defer { service.end() }
         service.mute(question)
@@ -205,38 +207,6 @@ import Testing
     }
 
     // MARK: - Desktops
-
-    /// A program that listens at sockets, on threads of its own, and does not answer the first question of a kind.
-    final class SilentDesktop: Sendable {
-        let folder: TemporaryFolder
-        let connections = Counter()
-
-        /// - Parameter answer: what to send for what has come on a connection; nil for nothing.
-        init(_ names: [String], _ answer: @escaping @Sendable (_ name: String, _ question: [UInt8]) -> [UInt8]?) throws
-        {
-            folder = try TemporaryFolder()
-            for name in names {
-                let listener = try UnixListener(folder.path + "/" + name)
-                startThread { [connections] in
-                    while let socket = listener.accept() {
-                        connections.add()
-                        startThread {
-                            defer { close(socket) }
-                            var bytes = [UInt8](repeating: 0, count: 65_536)
-                            while true {
-                                let count = recv(socket, &bytes, bytes.count, 0)
-                                guard count > 0 else { return }
-                                guard let reply = answer(name, Array(bytes[..<count])) else { continue }
-                                _ = send(socket, reply, reply.count, Int32(MSG_NOSIGNAL))
-                                // Hyprland's ends with the answer.
-                                if name == ".socket.sock" { return }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
 
     private func expectRecovery(_ question: String, _ make: @escaping @Sendable () -> any Source) throws {
         let (thread, conditions) = (try EventThread(name: "source"), Recorder<SourceCondition>())
@@ -304,8 +274,9 @@ import Testing
         try expectRecovery("activewindow") { HyprlandSource(folder: folder, limit: QuestionTests.limit) }
     }
 
-    @Test func `KWin's script is asked again if it did not answer`() throws {
-        let bus = try PrivateBus(.daemon)
+    @Test(arguments: busKinds)
+    func `KWin's script is asked again if it did not answer`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
         let service = try AnsweringService(bus, ["org.kde.kglobalaccel"], ["invokeShortcut": .empty])
         defer { service.end() }
         let (thread, conditions) = (try EventThread(name: "source"), Recorder<SourceCondition>())
@@ -332,33 +303,114 @@ import Testing
         }
         #expect(isNamed, "\(conditions.elements)")
     }
-}
 
-/// A socket that accepts connections.
-final class UnixListener: Sendable {
-    private let descriptor: Int32
+    // MARK: - Who is in use
 
-    init(_ path: String) throws {
-        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-        let descriptor = descriptor
-        let isThere = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
-            }
+    private final class Tenant: LoopTenant {
+        private var watch: UseWatch?
+
+        init(_ watch: UseWatch) { self.watch = watch }
+
+        func loopHasEnded() {
+            watch?.follow(nil)
+            watch = nil
         }
-        guard isThere, listen(descriptor, 64) == 0 else { throw TestSupportError("Can't listen at \(path).") }
     }
 
-    deinit { close(descriptor) }
+    /// They are no source and have no line in the status: who does not answer says that nobody is in use.
+    @Test(arguments: ["ListInhibitors", "GetInhibitors", "GetAppId"], busKinds)
+    func `a list of inhibitors that was not told is asked for again`(question: String, kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        var (none, one) = (RawBody(), RawBody())
+        none.append(UInt32(0))
+        none.align(to: 8)
+        // The length of "/a" with its own length and the zero behind it.
+        one.append(UInt32(7))
+        one.append("/a")
+        let service = try AnsweringService(
+            bus,
+            ["org.freedesktop.login1", "org.gnome.SessionManager"],
+            [
+                "ListInhibitors": .init(signature: "a(ssssuu)", body: none),
+                "GetInhibitors": .init(signature: "ao", body: one),
+                "GetAppId": .text("org.example.App", as: "s"),
+            ]
+        )
+        defer { service.end() }
+        service.mute(question)
+        let (thread, found) = (try EventThread(name: "uses"), Recorder<Set<FocusedProcess>>())
+        let address = bus.address
+        thread.perform { loop in
+            let services = MachineServices(on: loop, bus: .address(address), answerLimit: QuestionTests.limit)
+            let environment = SourceEnvironment(
+                link: BusLink(bus: .address(address)),
+                session: services,
+                machine: services,
+                servesMachine: false,
+                seesFullscreen: false
+            )
+            let watch = UseWatch(on: loop, environment) { uses, _ in found.append(uses[.inhibitor] ?? []) }
+            loop.tenant = Tenant(watch)
+            watch.follow(UseQuestion(number: 1, uses: [.inhibitor], terminals: []))
+        }
+        defer { thread.stop(waits: true) }
+        #expect(waitUntil { service.count(question) >= 2 }, "\(service.asked)")
+        #expect(found.wait { $0.last?.map(\.application) == ["org.example.App"] }, "\(found.elements)")
+    }
 
-    /// - Returns: nil if nobody has connected for long.
-    func accept() -> Int32? {
-        var source = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        guard poll(&source, 1, 60_000) == 1 else { return nil }
-        let socket = Glibc.accept(descriptor, nil, nil)
-        return socket >= 0 ? socket : nil
+    // MARK: - The table is complete
+
+    /// The text of each file of the agent, by its path in Sources/NotifyAgent.
+    private static func sources() throws -> [String: String] {
+        let folder = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Sources/NotifyAgent"
+        let list = try run("find", [folder, "-name", "*.swift"]).output.split(separator: "\n").map(String.init)
+        var texts: [String: String] = [:]
+        for path in list {
+            let file = try #require(fopen(path, "r"))
+            defer { fclose(file) }
+            var bytes = [UInt8](repeating: 0, count: 1_048_576)
+            let count = fread(&bytes, 1, bytes.count, file)
+            texts[String(path.dropFirst(folder.count + 1))] = String(decoding: bytes[..<count], as: UTF8.self)
+        }
+        try #require(texts.count > 50)
+        return texts
+    }
+
+    private static func files(with text: String) throws -> Set<String> {
+        Set(try sources().filter { $0.value.contains(text) }.keys)
+    }
+
+    /// A question that is asked in another way fails here, and whoever adds a way adds its limit.
+    @Test func `there is no way to ask that has no limit`() throws {
+        // Calls have one unless they say otherwise, and only observers, which may be stopped, may take as long as they like.
+        #expect(try Self.files(with: "waitsForever") == ["Effects.swift"])
+        #expect(try Self.files(with: "answerLimit: nil") == [])
+        // The bus itself answers at once, except for how long a service takes to start.
+        #expect(try Self.files(with: "callBus(\"StartServiceByName\"") == [])
+        // Sockets are asked in one place. X servers answer libxcb under the guard of the loop's thread.
+        #expect(try Self.files(with: "linux_connect_unix") == ["Sources/SocketStream.swift"])
+        #expect(try Self.files(with: "linux_send(") == ["Sources/SocketStream.swift"])
+        #expect(try Self.files(with: "import CXcb") == ["Sources/X11Source.swift"])
+    }
+
+    /// Whoever asks a service, and whoever asks at a socket, is left without an answer by one of these tests.
+    @Test func `everything that asks is in the table`() throws {
+        let services = try Self.files(with: "ServiceClient").union(try Self.files(with: "PropertyClient("))
+        let tested: Set<String> = [
+            "Sources/LogindSource.swift", "Sources/PowerSource.swift", "Sources/ProfileSource.swift",
+            "Sources/AppearanceSource.swift", "Sources/ScreenSaverSource.swift", "Sources/ShellSource.swift",
+            "Sources/UseWatch.swift", "Launching/ServiceManager.swift",
+        ]
+        let asksNothing: Set<String> = [
+            // The followers themselves, and who only wants to know whether a name is there.
+            "Services/MachineServices.swift", "Services/PropertyClient.swift", "Services/ServiceRouter.swift",
+            "Launching/NameWatch.swift",
+        ]
+        #expect(services == tested.union(asksNothing))
+        let sockets: Set<String> = [
+            "Sources/SwaySource.swift", "Sources/NiriSource.swift", "Sources/HyprlandSource.swift",
+            "Sources/UseWatch.swift", "Sources/SocketStream.swift",
+        ]
+        #expect(try Self.files(with: "SocketStream(") == sockets.subtracting(["Sources/SocketStream.swift"]))
     }
 }

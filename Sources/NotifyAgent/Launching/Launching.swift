@@ -212,7 +212,7 @@ final class Launching: PostListener {
         case .command(let words):
             manager?.start(id, number: number, entry, command: words, first: first, restarts: restarts)
         case .activation(let name):
-            link.callBus("StartServiceByName", [.string(name), .uint32(0)]) { [self] answer in
+            link.startService(name) { [self] answer in
                 let outcome: Launcher.Outcome =
                     switch answer {
                     case .failure(let fault): .failed(fault.message.sentence)

@@ -83,7 +83,7 @@ extension BusLink {
                 let owner = values.first?.string
                 completion(owner.map { .success($0) } ?? .failure(.noOwner(of: name)))
             case .failure(let fault) where activates && fault.name == BusFault.noOwner(of: name).name:
-                start(name) { [self] answer in
+                startService(name) { [self] answer in
                     switch answer {
                     case .failure(let fault): completion(.failure(fault))
                     case .success: findOwner(of: name, then: completion)
@@ -97,7 +97,7 @@ extension BusLink {
 
     /// Has the bus start whoever owns a well-known name. That takes as long as the program does, so unlike other answers
     /// of the bus this one has a limit.
-    private func start(_ name: String, then completion: @escaping (BusAnswer) -> Void) {
+    package func startService(_ name: String, then completion: @escaping (BusAnswer) -> Void) {
         send(
             .busCall("StartServiceByName", [.string(name), .uint32(0)]),
             to: .bus,

@@ -70,7 +70,7 @@ enum TextReading {
     static func run(_ choices: Choices) {
         var choices = choices
         let kind = choices.number(below: 9)
-        var bytes = choices.rest()
+        let bytes = choices.rest()
         let text = String(decoding: bytes, as: UTF8.self)
         switch kind {
         case 0:

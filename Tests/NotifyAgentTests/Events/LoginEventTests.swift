@@ -126,6 +126,32 @@ struct LoginEventTests {
         for each in [sleep.observation, wake.observation, idle.observation] { each.cancel() }
     }
 
+    /// As in a frozen user.slice: systemd thaws it after it has sent both signals.
+    @Test(arguments: anyBusKind())
+    func `an agent that had no turn while the machine slept posts that it has woken`(kind: BusKind) throws {
+        let logind = try MockLogind()
+        let scene = try makeScene(kind, logind)
+        let sleep = try scene.observe("org.notifybus.system.willsleep")
+        let wake = try scene.observe("org.notifybus.system.didwake")
+        #expect(try waitUntil { try logind.delays().contains("sleep") })
+        for round in 1...3 {
+            try scene.pause()
+            try logind.prepareForSleep(true)
+            try logind.prepareForSleep(false)
+            kill(scene.process, SIGCONT)
+            #expect(wake.heard.wait(for: round))
+            #expect(try scene.state(of: "org.notifybus.system.willsleep") == 0)
+        }
+        #expect(wake.heard.value == 3)
+        // The next one is posted and delayed.
+        let before = sleep.heard.value
+        #expect(try waitUntil { try logind.delays().contains("sleep") })
+        try logind.prepareForSleep(true)
+        #expect(sleep.heard.wait(for: before + 1))
+        #expect(try waitUntil { try !logind.delays().contains("sleep") })
+        for each in [sleep.observation, wake.observation] { each.cancel() }
+    }
+
     @Test func `without logind the states are 0; once it is back, what has changed is posted`() throws {
         let logind = try MockLogind()
         let scene = try makeScene(.daemon, logind)
