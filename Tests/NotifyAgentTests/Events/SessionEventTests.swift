@@ -85,15 +85,17 @@ struct SessionEventTests {
             return try MockService(scene.bus, name, path, ["--template", file])
         }
         func choose(_ portal: MockService, _ group: String, _ scheme: Int) throws {
-            let arguments = ["3", "s", group, "s", "color-scheme", "v", "u", "\(scheme)"]
-            let result = try run(
-                "busctl",
-                [
-                    "--address=\(scene.bus.address)", "call", name, portal.path, "org.freedesktop.DBus.Mock",
-                    "EmitSignal", "sssav", settings, "SettingChanged", "ssv",
-                ] + arguments
-            )
-            #expect(result.status == 0, "\(result.errorOutput)")
+            func mock(_ arguments: [String]) throws {
+                let object = ["--address=\(scene.bus.address)", "call", name, portal.path, "org.freedesktop.DBus.Mock"]
+                let result = try run("busctl", object + arguments)
+                #expect(result.status == 0, "\(result.errorOutput)")
+            }
+            if group == "org.freedesktop.appearance" {
+                let answer = "ret = dbus.UInt32(\(scheme), variant_level=2)"
+                try mock(["AddMethod", "sssss", settings, "Read", "ss", "v", answer])
+            }
+            let change = ["3", "s", group, "s", "color-scheme", "v", "u", "\(scheme)"]
+            try mock(["EmitSignal", "sssav", settings, "SettingChanged", "ssv"] + change)
         }
         var service = try portal(0)
         try scene.waitUntilLive("org.notifybus.session.appearance")
