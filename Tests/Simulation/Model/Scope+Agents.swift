@@ -92,7 +92,7 @@ extension Scope {
         ),
         Scope(
             "handed over and lost",
-            .medium,
+            .large,
             "an agent hands over, and it or the next one dies in the middle of that",
             setting([0], [(0, 4)], [name]),
             prelude: [.rest(1), change(.suspended), .rest(2)],
@@ -123,10 +123,13 @@ extension Scope {
         Scope(
             "handed over frozen",
             .medium,
-            "an agent hands over a frozen observer, and it is resumed, or ends",
+            "an agent hands over a frozen observer, and it is resumed, frozen again, or ends",
             setting([0], [(0, 4)], [name]),
             prelude: [.rest(1), change(.suspended, freezes: true), .rest(2)],
-            [Move(1, post), Move(1, .replaceAgent), Move(1, change(.foreground), .kill(process: 0))]
+            [
+                Move(1, post), Move(1, .replaceAgent),
+                Move(2, change(.foreground), change(.suspended, freezes: true), .kill(process: 0)),
+            ]
         ),
         Scope(
             "handed over parked",
