@@ -106,6 +106,10 @@ import Testing
         let night = try Night(kind)
         for round: UInt64 in 1...3 {
             for _ in 1...2 { try night.say("PrepareForSleep", true) }
+            // Once it asks for what came behind, it has heard both.
+            let before = night.service.count("ListSessions")
+            try night.sayAnything()
+            try #require(waitUntil { night.service.count("ListSessions") > before })
             night.expect(asleep: true, sleeps: round, wakes: round - 1)
             night.sleep(nanoseconds: Self.hour)
             for _ in 1...2 { try night.say("PrepareForSleep", false) }
