@@ -200,6 +200,8 @@ import Testing
         )
         try observer.waitForErrorOutput(containing: "live")
         observer.send(signal: SIGSTOP)
+        // What it has just heard it may hear again.
+        try #require(waitUntil { processState(observer.pid) == "T" })
         try poster.post("com.example.a")
         try #require(waitUntil(timeout: .patience) { try agent.isParked(observer.pid) })
         for _ in 0..<3 { try agent.replaceAgent() }

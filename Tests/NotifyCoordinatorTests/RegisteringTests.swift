@@ -116,6 +116,27 @@ import Testing
         #expect(world.coordinator.directory[id]?.pending.contains("com.example.a") == true)
     }
 
+    @Test func `a connection is told which states to remember only once it knows the agent`() throws {
+        var world = World()
+        let process = World.process(11)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        let old = try #require(world.coordinator.id(of: ":1.1"))
+        world.send(.setNameState(world.call(), by: Caller(user: 1_000), "com.example.a", 7))
+        world.settle()
+        #expect(world.kept[old] == [["com.example.a 7"]])
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        // It is answered once the agent hears for it.
+        let call = try world.register(":1.2", process, ["com.example.a", "com.example.b"]) { statement in
+            (statement.previous, statement.state) = (":1.1", .suspended)
+        }
+        let new = try #require(world.coordinator.id(of: ":1.2"))
+        world.send(.connectionEnded(old))
+        #expect(world.answers[call] == nil && world.kept[new] == nil)
+        world.settle()
+        #expect(world.answers[call] != nil && world.kept[new] == [["com.example.a 7"]])
+    }
+
     /// A program was stopped, and continues while the agent reads what was queued for it.
     ///
     /// - Returns: its old connection and its new one, which has confirmed that it hears posts.
