@@ -5,13 +5,15 @@
     fairness.py BUS-SOCKET AGENT-PID OBSERVER-PID [CHECK-PROGRAM]
 
 A user who owns nothing, 'nobody', floods the lifecycle agent; another, 'daemon', whose observer is running already, moves it
-to the background and back meanwhile. Prints a line for each kind of flood. See Scripts/check-fairness, which starts all that
-and needs root. Ends with 1 if a call was not answered or the agent's memory did not stay within bounds, and never because
-something took long.
+to the background and back meanwhile, posts names that a connection of his hears behind the relay, and has observers leave
+the bus. Prints a line for each kind of flood. See Scripts/check-fairness, which starts all that and needs root. Ends with 1
+if a call was not answered, large calls made one take longer than LIMITS, a post was not heard, somebody who left stays
+registered, the agent ended, or its memory did not stay within bounds.
 """
 
 import os
 import pwd
+import select
 import signal
 import socket
 import statistics
@@ -28,6 +30,10 @@ PATIENCE = 60
 # What the agent may use under any flood, and how much more than before once it is over, in MB.
 MEMORY = 64
 RETURN = 16
+# How long another user's call may take while large calls come: the median and the longest, in ms.
+LIMITS = (100, 1000)
+# How many observers leave during a flood.
+LEAVING = 20
 
 BUS, AGENT_PID, OBSERVER = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 CHECKS = sys.argv[4] if len(sys.argv) > 4 else None
@@ -53,14 +59,47 @@ def call(destination, path, interface, member, signature="", body=b"", reply=Tru
     return head, struct.pack("<I", len(fields)) + aligned(fields, 8) + body
 
 
+def post(name):
+    """A post of a name that consists of letters, digits and dots, and no part of which begins with a digit."""
+    fields = b""
+    for code, kind, value in ((1, "o", "/org/notifybus"), (2, "s", "org.notifybus.n." + name), (3, "s", "Posted")):
+        fields = aligned(fields, 8) + bytes((code, 1, ord(kind), 0)) + string(value)
+    fields = aligned(fields, 8) + bytes((8, 1, ord("g"), 0, 1)) + b"s\0"
+    body = string(name)
+    return struct.pack("<cBBBI", b"l", 4, 1, 1, len(body)), struct.pack("<I", len(fields)) + aligned(fields, 8) + body
+
+
+def answer(sender, serial):
+    """The reply to what an observer is told: that it has dropped nothing."""
+    fields = aligned(bytes((6, 1, ord("s"), 0)) + string(sender), 8)
+    fields += bytes((5, 1, ord("u"), 0)) + struct.pack("<I", serial)
+    fields = aligned(fields, 8) + bytes((8, 1, ord("g"), 0, 1)) + b"t\0"
+    body = struct.pack("<Q", 0)
+    return struct.pack("<cBBBI", b"l", 2, 1, 1, len(body)), struct.pack("<I", len(fields)) + aligned(fields, 8) + body
+
+
+def texts_of(array):
+    """The strings of an 'as', and how many bytes it takes."""
+    (length,) = struct.unpack_from("<I", array)
+    texts, offset = [], 4
+    while offset < 4 + length:
+        offset = (offset + 3) & ~3
+        (size,) = struct.unpack_from("<I", array, offset)
+        texts.append(array[offset + 4 : offset + 4 + size].decode())
+        offset += size + 5
+    return texts, 4 + length
+
+
 def names(*texts):
-    body = b""
+    pieces, size = [], 0
     for text in texts:
-        body = aligned(body, 4) + string(text)
-    return struct.pack("<I", len(body)) + body
+        piece = b"\0" * (-size % 4) + string(text)
+        size += len(piece)
+        pieces.append(piece)
+    return struct.pack("<I", size) + b"".join(pieces)
 
 
-def register(observed, state=None):
+def register(observed, state=None, prefixes=()):
     """The argument of Register."""
     entries = b""
 
@@ -70,7 +109,7 @@ def register(observed, state=None):
         entries = aligned(entries, 4) + value
 
     entry("names", "as", names(*observed))
-    entry("prefixes", "as", names())
+    entry("prefixes", "as", names(*prefixes))
     if state:
         entry("state", "s", string(state))
     entry("program", "s", string("flood"))
@@ -86,6 +125,8 @@ class Client:
         self.socket.settimeout(PATIENCE)
         self.serial = 0
         self.buffer = b""
+        # The member of the last message.
+        self.member = ""
         self.socket.sendall(b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\n")
         while b"\n" not in self.buffer:
             self.buffer += self.socket.recv(4096)
@@ -123,7 +164,7 @@ class Client:
                 if len(self.buffer) >= start + length:
                     head, body = self.buffer[16 : 16 + fields], self.buffer[start : start + length]
                     self.buffer = self.buffer[start + length :]
-                    answers, sender = 0, ""
+                    answers, sender, self.member = 0, "", ""
                     offset = 0
                     while offset < len(head):
                         offset = (offset + 7) & ~7
@@ -139,12 +180,21 @@ class Client:
                             size = struct.unpack_from("<I", head, offset)[0]
                             if code == 7:
                                 sender = head[offset + 4 : offset + 4 + size].decode()
+                            elif code == 3:
+                                self.member = head[offset + 4 : offset + 4 + size].decode()
                             offset += size + 5
                     return kind, answers, sender, serial, body
             more = self.socket.recv(1 << 16)
             if not more:
                 raise OSError("the bus hung up")
             self.buffer += more
+
+    def hasMore(self):
+        """Whether a whole message has been read and not returned."""
+        if len(self.buffer) < 16:
+            return False
+        length, fields = struct.unpack_from("<I", self.buffer, 4)[0], struct.unpack_from("<I", self.buffer, 12)[0]
+        return len(self.buffer) >= ((16 + fields + 7) & ~7) + length
 
     def ask(self, message):
         serial = self.send(message)
@@ -255,7 +305,29 @@ def checks(begin):
     subprocess.run([CHECKS], check=True, env={"NOTIFYBUS_ADDRESS": "unix:path=" + BUS})
 
 
+def large(message, count, prepare=None):
+    """One connection that sends large calls at once, wants no answers and goes on reading nothing."""
+
+    def run(begin):
+        client = Client()
+        if prepare:
+            prepare(client)
+        begin()
+        client.flood(message, count)
+        client.ask(call(AGENT[0], AGENT[1], "org.freedesktop.DBus.Peer", "Ping"))
+        time.sleep(2)
+
+    return run
+
+
+def many(kind):
+    return [f"com.example.flood.{kind}.n{number:05}" for number in range(COUNT)]
+
+
 ADDITION = ("asas", aligned(names("com.example.flood"), 4) + names())
+# What costs work rather than calls; here LIMITS hold.
+REGISTRATIONS = "40 registrations of 60,000 names"
+LONG_CALLS = "14 calls of 30 MB"
 FLOODS = [
     ("nothing", lambda begin: (begin(), time.sleep(2))),
     ("60,000 AddNames", simple(agent("AddNames", *ADDITION, reply=False), registered)),
@@ -275,6 +347,11 @@ FLOODS = [
         simple(agent("GetNameState", "s", string("com.example.flood"), to=RELAY, reply=False), relayed),
     ),
     ("10,000 notify_register_check", checks),
+    (REGISTRATIONS, large(agent("Register", "a{sv}", register(many("r")), reply=False), 40)),
+    (
+        LONG_CALLS,
+        large(agent("Release", "ay", struct.pack("<I", 30 << 20) + b"x" * (30 << 20), reply=False), 14),
+    ),
 ]
 
 
@@ -316,11 +393,91 @@ def start(user, run):
     return pid, reader
 
 
+def is_over(pid):
+    return not os.path.exists(f"/proc/{pid}") or open(f"/proc/{pid}/stat").read().split()[2] == "Z"
+
+
+def hear(name):
+    return f"com.example.heard.n{name}"
+
+
+class Listener:
+    """The other user's connection that hears behind the relay; it runs in a process of its own."""
+
+    COUNT = 400
+
+    def __init__(self):
+        self.commands, self.results = os.pipe(), os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.commands[1])
+            try:
+                self.listen()
+            except OSError as error:
+                os.write(self.results[1], f"{error}".encode())
+            os._exit(0)
+        os.close(self.commands[0])
+        if os.read(self.results[0], 1) != b".":
+            raise OSError("nobody hears behind the relay")
+        self.poster = Client()
+        self.count = 0
+
+    def post(self):
+        if self.count < Listener.COUNT:
+            self.poster.send(post(hear(self.count)))
+            self.count += 1
+
+    def missing(self):
+        """How many posts have not been heard; waits for them."""
+        os.write(self.commands[1], struct.pack("<I", self.count))
+        text = os.read(self.results[0], 4096).decode()
+        os.waitpid(self.pid, 0)
+        return text
+
+    def listen(self):
+        client = Client()
+        client.ask(agent("OpenRelay"))
+        wanted = [hear(number) for number in range(Listener.COUNT)]
+        client.ask(agent("Register", "a{sv}", register(wanted), to=RELAY))
+        os.write(self.results[1], b".")
+        heard, total, end = set(), None, None
+        while total is None or len(heard) < total and time.monotonic() < end:
+            ready = select.select([client.socket, self.commands[0]] if total is None else [client.socket], [], [], 0.2)[0]
+            if self.commands[0] in ready:
+                told = os.read(self.commands[0], 4)
+                if not told:
+                    return
+                total = struct.unpack("<I", told)[0]
+                end = time.monotonic() + PATIENCE / 2
+            if client.socket not in ready:
+                continue
+            while True:
+                kind, _, sender, serial, body = client.receive()
+                if kind == 1:
+                    if client.member == "DeliverPosts":
+                        heard.update(texts_of(body)[0])
+                    client.send(answer(sender, serial))
+                if not client.hasMore():
+                    break
+        missing = total - len(heard)
+        os.write(self.results[1], f"{missing} of {total} posts not heard".encode() if missing else b"all")
+
+
 def measure(pid, results):
     """The other user: changes the state of an observer until the flood is over, and 20 times at least."""
-    client = Client()
     times = []
     state = "background"
+    client = Client()
+    posted = 0.0
+    try:
+        listener = Listener()
+        leavers = [Client() for _ in range(LEAVING)]
+        for number, leaver in enumerate(leavers):
+            leaver.ask(agent("Register", "a{sv}", register([f"com.example.leaver.n{number}"])))
+    except OSError as error:
+        os.write(results, f"not ready: {error}".encode())
+        return
+    os.write(results, b"!")
     while True:
         began = time.monotonic()
         try:
@@ -333,12 +490,26 @@ def measure(pid, results):
             os.write(results, b"refused: " + body[4:].rstrip(b"\0"))
             return
         state = "foreground" if state == "background" else "background"
-        isOver = not os.path.exists(f"/proc/{pid}") or open(f"/proc/{pid}/stat").read().split()[2] == "Z"
-        if isOver and len(times) >= 20:
+        if time.monotonic() > posted + 0.05:
+            listener.post()
+            posted = time.monotonic()
+        if leavers and len(times) % 3 == 0:
+            leavers.pop().socket.close()
+        if is_over(pid()) and len(times) >= 3 * LEAVING + 3:
             break
         time.sleep(0.005)
     median, worst = statistics.median(times) * 1000, max(times) * 1000
-    os.write(results, f"{median:.1f} {worst:.1f} {len(times)}".encode())
+    faults = []
+    missing = listener.missing()
+    if missing != "all":
+        faults.append(missing)
+    end = time.monotonic() + 15
+    while b"com.example.leaver." in client.ask(agent("List"))[1]:
+        if time.monotonic() > end:
+            faults.append("somebody who left stays registered")
+            break
+        time.sleep(0.2)
+    os.write(results, f"{median:.1f} {worst:.1f} {len(times)} {'; '.join(faults)}".encode())
 
 
 def main():
@@ -351,15 +522,28 @@ def main():
             continue
         with open(f"/proc/{AGENT_PID}/clear_refs", "w", encoding="ascii") as file:
             file.write("5")
-        flood, began = start("nobody", run)
-        os.read(began, 1)
         reader, writer = os.pipe()
+        # The other user is ready before the flood begins; its number arrives by this.
+        number, told = os.pipe()
         other = os.fork()
         if other == 0:
             become("daemon")
-            measure(flood, writer)
+            known = []
+
+            def flood_number():
+                if not known:
+                    known.append(struct.unpack("<i", os.read(number, 4))[0])
+                return known[0]
+
+            measure(flood_number, writer)
             os._exit(0)
         os.close(writer)
+        ready = os.read(reader, 4096).decode()
+        if ready != "!":
+            raise OSError(ready)
+        flood, began = start("nobody", run)
+        os.read(began, 1)
+        os.write(told, struct.pack("<i", flood))
         result = os.read(reader, 4096).decode()
         os.close(reader)
         os.close(began)
@@ -375,8 +559,14 @@ def main():
             print(f"{title:36} WRONG: {result}")
             status = 1
             continue
-        median, worst, count = result.split()
+        median, worst, count, faults = result.split(" ", 3)
         print(f"{title:36} {median:>6} ms {worst:>6} ms {count:>6} {peak:5.1f} MB {after:5.1f} MB", flush=True)
+        isBounded = title in (REGISTRATIONS, LONG_CALLS)
+        if isBounded and (float(median) > LIMITS[0] or float(worst) > LIMITS[1]):
+            faults = "; ".join(filter(None, (f"more than {LIMITS[0]} ms at the median, or {LIMITS[1]} ms", faults)))
+        if faults:
+            print(f"{'':36} WRONG: {faults}")
+            status = 1
         if peak > MEMORY or after > before + RETURN:
             print(f"{'':36} WRONG: more than {MEMORY} MB, or {RETURN} MB more than the {before:.1f} MB before")
             status = 1

@@ -221,8 +221,19 @@ package final class Agent: BusPeer {
     package var takesDescriptors: Bool { true }
 
     /// While calls wait there is no sleep, and the socket is read between two slices of them.
-    package var deadline: MonotonicTime? {
-        intake.turns.isEmpty || !isServing ? nil : MonotonicTime(nanoseconds: 0)
+    package var deadline: MonotonicTime? { isServing ? intake.deadline : nil }
+
+    package var readsLargeCallsLater: Bool { true }
+
+    /// A bus that keeps too much for a connection leaves out signals, and so nobody would learn who has left meanwhile.
+    package func hasReadMuch() {
+        link.callBus("ListNames", []) { [self] answer in
+            guard case .success(let values) = answer, let names = values.first?.elements else { return }
+            let present = Set(names.compactMap(\.string))
+            for (id, name) in coordinator.connectionNames where ends.watches(id) && !present.contains(name) {
+                handle(.connectionEnded(id))
+            }
+        }
     }
 
     package func deadlineHasPassed() { serve() }

@@ -34,6 +34,11 @@ extension Coordinator {
     /// Every connection, in the order of registration.
     package var list: [Entry] { directory.all.compactMap { entry(of: $0) } }
 
+    /// The unique name of every connection.
+    package var connectionNames: [(id: ConnectionID, name: String)] {
+        directory.observers.values.map { ($0.id, $0.name) }.sorted { $0.id < $1.id }
+    }
+
     package func entry(of id: ConnectionID) -> Entry? {
         guard let observer = directory[id], let process = directory[process: observer.process] else { return nil }
         let focus = sources.focus(pid: process.id.pid, application: process.application, user: process.id.user)

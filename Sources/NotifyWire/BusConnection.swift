@@ -121,7 +121,9 @@ package final class BusConnection {
         if let entry { return enter(entry, events) }
         if events & Int16(POLLOUT) != 0 { output.flush(to: socket) }
         // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
-        if events & ~Int16(POLLOUT) != 0, reader.fill(from: socket) == 0 { hasEnded = true }
+        guard events & ~Int16(POLLOUT) != 0, let count = reader.fill(from: socket) else { return }
+        if count == 0 { hasEnded = true }
+        readCount &+= UInt64(count)
     }
 
     /// Continues with what poll(2) reports as possible, before the bus has accepted the connection.
@@ -245,6 +247,15 @@ package final class BusConnection {
 
     /// How many bytes are queued.
     package var waitingCount: Int { output.count }
+
+    /// How many bytes have been read so far.
+    package private(set) var readCount: UInt64 = 0
+
+    /// Asked about a call of which only the header has come, and that is long; if it is refused, it is not kept.
+    package var refusesCall: ((BusMessage) -> Bool)? {
+        get { reader.refusesCall }
+        set { reader.refusesCall = newValue }
+    }
 
     /// How many bytes have been sent or queued so far.
     package private(set) var sentCount: UInt64 = 0

@@ -88,6 +88,12 @@ package struct BusMessage {
         return true
     }
 
+    /// How long the whole message is, of which `bytes` may be the beginning.
+    package var length: Int {
+        bytes.count < BusMessage.fixedLength
+            ? bytes.count : bodyOffset + Int(WireReader.uint32(bytes, BusMessage.bodyLengthOffset, isBigEndian))
+    }
+
     // MARK: - Header
 
     package static let signalType: UInt8 = 4

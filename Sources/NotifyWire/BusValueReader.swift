@@ -173,8 +173,10 @@ extension WireReader {
 }
 
 /// The descriptors that came with a message. Those that nobody takes are closed.
-package final class MessageDescriptors {
-    private let all: [Int32]
+///
+/// `@unchecked Sendable`: they belong to the message that they came with, which is read on one thread.
+package final class MessageDescriptors: @unchecked Sendable {
+    package let all: [Int32]
     private var isTaken: [Bool]
 
     package init(_ all: [Int32]) {

@@ -33,8 +33,8 @@ package final class MessageReader {
     private static let usualCapacity = 32_768
     /// Signals longer than this are skipped.
     private static let longestSignal = 65_536
-    /// Calls longer than this are refused: no call of the lifecycle protocol that is within its limits is half as long.
-    package static let longestCall = 33_554_432
+    /// Calls longer than this are refused: no call of the lifecycle protocol that is within its limits is as long.
+    package static let longestCall = 16_777_216
     /// How much of a message is kept in a stream that begins anywhere: no post is longer.
     private static let longestAnywhere = 4_096
     /// How long a header may be there. What falsely looks like the start of a message must not hide many others.
@@ -65,6 +65,8 @@ package final class MessageReader {
     package private(set) var fragment: [UInt8] = []
     /// Whether nothing more will come.
     private var isOver = false
+    /// Asked about a call of which only the header has come, and that is long; if it is refused, it is not kept.
+    package var refusesCall: ((BusMessage) -> Bool)?
 
     package init(_ beginning: Beginning = .ofMessage, takesDescriptors: Bool = false) {
         self.beginning = beginning
@@ -200,6 +202,10 @@ package final class MessageReader {
             return .message(message)
         }
         checkedHead = offset
+        if message.kind == .call, refusesCall?(message) == true {
+            skipping = end
+            return .passedOver
+        }
         return .nothing
     }
 

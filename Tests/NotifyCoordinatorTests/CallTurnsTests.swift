@@ -56,6 +56,36 @@ import Testing
         #expect(order(&calls).firstIndex(of: "other") == 1)
     }
 
+    @Test func `a large call waits for every small one, and those after it on its connection wait for it`() {
+        var calls = calls()
+        let large = load(100_000)
+        #expect(calls.take("large", large, from: ":1.0", mayBegin: true) == .waits)
+        #expect(calls.take("after", load(1), from: ":1.0", mayBegin: true) == .waits)
+        #expect(calls.isEmpty && order(&calls).isEmpty && calls.largeTime == 0)
+        // It holds up nobody else.
+        #expect(calls.take("other", load(1), from: ":1.1", mayBegin: true) != .waits)
+        for number in 0..<3 { _ = calls.take("b\(number)", load(1), from: ":1.10", mayBegin: false) }
+        #expect(order(&calls) == ["b0", "b1", "b2"])
+        #expect(calls.nextLarge(now: 5)?.call == "large")
+        #expect(order(&calls) == ["after"] && calls.largeTime == nil)
+    }
+
+    @Test func `an owner's large calls are put off until it has paid for the last one, and none is lost`() {
+        var calls = calls()
+        let large = load(1 << 20)
+        for number in 0..<3 { _ = calls.take("a\(number)", large, from: ":1.\(number)", mayBegin: true) }
+        _ = calls.take("other", large, from: ":1.10", mayBegin: true)
+        let second: Int64 = 1_000_000_000
+        #expect(calls.nextLarge(now: 1)?.call == "a0")
+        // Another owner's may begin at once.
+        #expect(calls.largeTime == 0 && calls.nextLarge(now: 1)?.call == "other")
+        #expect(calls.nextLarge(now: 1)?.call == nil && calls.largeTime == 1 + second)
+        #expect(calls.nextLarge(now: second)?.call == nil)
+        #expect(calls.nextLarge(now: 1 + second)?.call == "a1")
+        #expect(calls.nextLarge(now: 1 + second)?.call == nil && calls.largeTime == 1 + 2 * second)
+        #expect(calls.nextLarge(now: 10 * second)?.call == "a2" && calls.largeTime == nil)
+    }
+
     @Test func `in every history each call is handled once, in the order of its connection, within the quotas`() {
         var random = SeededGenerator(seed: 7)
         for _ in 0..<80 {

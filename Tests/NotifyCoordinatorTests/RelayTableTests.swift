@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyCoordinator
 import NotifyNames
 import Testing
+
+@testable import NotifyCoordinator
 
 /// What the relay keeps for each program, as values.
 @Suite struct RelayTableTests {
     private let process = ProcessID(pid: 1, startTime: 1, user: 0)
 
     private func name(_ text: String) throws -> NotifyName { try NotifyName(text) }
+
+    private func subjects(_ names: [String]) throws -> Subjects { try Subjects(names: names, prefixes: []) }
 
     private func subjects(_ names: String..., prefixes: [String] = []) throws -> Subjects {
         try Subjects(names: names, prefixes: prefixes)
@@ -281,15 +284,83 @@ import Testing
         #expect(rules.forbidden(try subjects("anything", prefixes: [""]), to: "org.example.B") == nil)
     }
 
+    @Test func `many names of a client are heard by a few common prefixes, each part in place before the last goes`()
+        throws
+    {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .foreground)
+        /// What the bus has been asked for.
+        var heard = Subjects()
+        func isHeard(_ name: String) -> Bool { (try? NotifyName(name)).map(heard.contains) ?? false }
+        var observed: Set<String> = []
+        for part in 0..<3 {
+            let names = (0..<50).map { "com.example.part\(part).n\($0)" }
+            let change = try table.add(subjects(names), to: "a")
+            heard.formUnion(change.heard)
+            // Nothing goes before that is in place.
+            observed.formUnion(names)
+            #expect(observed.allSatisfy(isHeard))
+            heard.subtract(table.release(change.replaced))
+            #expect(observed.allSatisfy(isHeard))
+        }
+        #expect(heard.prefixes.count <= NameCover.prefixCount && heard.names.count <= NameCover.limit)
+        #expect(table.ruleCount == heard.names.count + heard.prefixes.count && !heard.prefixes.isEmpty)
+        // Exactly what it observes is passed on.
+        let strange = try NotifyName("com.example.part1.n1.more")
+        #expect(heard.contains(strange) && table.posted(RelayTable.Post(strange, from: ":1.9")).isEmpty)
+        let own = try NotifyName("com.example.part1.n1")
+        #expect(table.posted(RelayTable.Post(own, from: ":1.9")) == ["a"])
+        for part in 0..<3 {
+            let names = (0..<50).map { "com.example.part\(part).n\($0)" }
+            let change = try table.remove(subjects(Array(names.dropFirst(part == 2 ? 30 : 0))), from: "a")
+            observed.subtract(names.dropFirst(part == 2 ? 30 : 0))
+            heard.formUnion(change.heard)
+            heard.subtract(change.unheard)
+            #expect(observed.allSatisfy(isHeard))
+            heard.subtract(table.release(change.replaced))
+            #expect(observed.allSatisfy(isHeard))
+        }
+        // Now they are few.
+        #expect(heard.names.count == 30 && heard.prefixes.isEmpty)
+        heard.subtract(table.forget("a").unheard)
+        #expect(heard.isEmpty && table.ruleCount == 0)
+    }
+
+    @Test func `what many names have in common is as long as possible, and whole characters`() {
+        let names = (0..<60_000).map { "com.example.flood.n\($0)" }
+        let prefixes = NameCover.commonPrefixes(of: names + ["org.other"])
+        #expect(prefixes.count <= NameCover.prefixCount && prefixes.contains(NamePrefix("org.other")))
+        #expect(prefixes.allSatisfy { $0.string == "org.other" || $0.string.hasPrefix("com.example.flood.n") })
+        let letters = (0..<NameCover.prefixCount).map { String(UnicodeScalar(UInt8(65 + $0))) }
+        let umlauts = ["\u{e4}b", "\u{e5}b"] + letters
+        #expect(NameCover.commonPrefixes(of: umlauts).contains(NamePrefix("")))
+        #expect(NameCover.commonPrefixes(of: ["com.example.only"]) == [NamePrefix("com.example.only")])
+    }
+
+    @Test func `a rule that the bus refuses costs its clients what it stands for, and nothing else`() throws {
+        var table = RelayTable()
+        for client in ["a", "b"] { _ = table.enter(client, of: process, in: .foreground) }
+        let many = (0..<100).map { "com.example.many.n\($0)" }
+        let change = try table.add(subjects(many), to: "a")
+        _ = table.release(change.replaced)
+        _ = try table.add(subjects("com.example.many.n1"), to: "b")
+        let refused = table.refuse(Subjects(prefixes: Set(change.heard.prefixes.prefix(1))))
+        // What is no longer needed is given up, and only the refused one is on no bus.
+        #expect(refused.clients == ["a"] && refused.unheard == change.heard)
+        #expect(table.subjects(of: "a") == Subjects())
+        #expect(table.posted(RelayTable.Post(try NotifyName("com.example.many.n1"), from: ":1.9")) == ["b"])
+    }
+
     @Test func `who hears some names, and which of them somebody hears, is known`() throws {
         var table = RelayTable()
         for client in ["a", "b", "c"] { _ = table.enter(client, of: process, in: .foreground) }
         _ = try table.add(subjects("x", prefixes: ["com."]), to: "a")
         _ = try table.add(subjects("y"), to: "b")
         _ = try table.add(subjects("x"), to: "c")
-        #expect(try table.listeners(to: subjects("x", "w")) == ["a", "c"])
-        #expect(try table.listeners(to: subjects("y", prefixes: ["com.", "org."])) == ["a", "b"])
         let some = try subjects("x", "w", prefixes: ["com.", "org."])
-        #expect(try table.heard(among: some) == subjects("x", prefixes: ["com."]))
+        #expect(try table.needed(among: some) == subjects("x", prefixes: ["com."]))
+        let refused = try table.refuse(subjects("x", "w"))
+        #expect(try refused.clients == ["a", "c"] && refused.unheard == subjects("x"))
+        #expect(try table.needed(among: some) == subjects(prefixes: ["com."]))
     }
 }

@@ -44,6 +44,40 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `of many names that come and go in parts exactly those are heard that a program observes`(kind: BusKind) throws
+    {
+        let bus = try PrivateBus(kind)
+        let host = try RelayHost(bus)
+        let client = try RelayClient(address: bus.address)
+        let poster = NotifyCenter(bus: .address(bus.address))
+        func names(_ part: Int) -> [String] { (0..<80).map { "com.example.part\(part).n\($0)" } }
+        /// Posts a name of each part, one next to it, and one that ends it.
+        func hear(_ parts: Set<Int>, end: String) throws {
+            let before = client.heard.count
+            for part in 0..<3 {
+                try poster.post(NotifyName("com.example.part\(part).n7.more"))
+                try poster.post(NotifyName("com.example.part\(part).n7"))
+            }
+            try poster.post(NotifyName(end))
+            try poster.synchronize(timeout: .patience)
+            try client.run { $0.heard.count > before && $0.heard.last == end }
+            #expect(client.heard.dropFirst(before) == parts.sorted().map { "com.example.part\($0).n7" }[...] + [end])
+        }
+        try client.observe(["com.example.end"])
+        for part in 0..<3 {
+            #expect(try client.answer(to: client.addNames(names(part))).kind == .reply)
+            try hear(Set(0...part), end: "com.example.end")
+        }
+        for part in 0..<3 {
+            let call = try client.call("RemoveNames", "asas", RelayClient.subjects(names(part), []))
+            #expect(try client.answer(to: call).kind == .reply)
+            try hear(Set(0..<3).subtracting(0...part), end: "com.example.end")
+        }
+        poster.close()
+        host.close()
+    }
+
+    @Test(arguments: busKinds)
     func `another program's call is handled after a few of those that waited before it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let host = try RelayHost(bus, isHeld: true)

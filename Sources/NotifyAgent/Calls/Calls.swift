@@ -12,6 +12,7 @@ extension Agent {
         let caller = charge.caller
         var call = call
         call.keeper = Intake.Keeper(intake, charge)
+        guard call.readArguments() else { return link.refuse(call, .unreadable(call)) }
         if call.member == "Ping", let launching, launching.postpones(call) { return }
         do throws(BusFault) {
             if isOver { throw .replaced }

@@ -35,8 +35,25 @@ final class Intake {
     /// How long the bus may accept nothing, in milliseconds.
     static let stallLimit: Int64 = 10_000
 
+    /// How long small calls go first once a large one may begin, and how long an answer of the bus is waited for before it is
+    /// asked again, in milliseconds. A bus leaves out even answers to a connection for which it keeps too much.
+    private static let patience: Int64 = 100
+    private static let placeLimit: Int64 = 1_000
+
+    /// What stands between a large call and its beginning.
+    private enum Place {
+        /// Nothing has been asked.
+        case unknown
+        /// The bus has been asked something, and by its answer all has been read that it had before; until then it is not
+        /// asked again.
+        case asked(until: MonotonicTime)
+        /// It has answered. Small calls may go first until then.
+        case reached(patience: MonotonicTime)
+    }
+
     private let link: BusLink
     var turns: Turns
+    private var place = Place.unknown
 
     init(_ link: BusLink, _ quotas: Quotas) {
         self.link = link
@@ -50,6 +67,41 @@ final class Intake {
 
     /// When the bus must be read again if calls are handled from now on.
     var endOfSlice: MonotonicTime { MonotonicTime(nanoseconds: MonotonicTime.now.nanoseconds + Intake.slice) }
+
+    // MARK: - Large calls
+
+    /// When there is something to do for calls that wait; nil if there is nothing.
+    var deadline: MonotonicTime? { turns.isEmpty ? largeDeadline : MonotonicTime(nanoseconds: 0) }
+
+    var largeDeadline: MonotonicTime? {
+        guard let time = turns.largeTime else { return nil }
+        return switch place {
+        case .unknown: MonotonicTime(nanoseconds: time)
+        case .asked(let limit): limit
+        case .reached(let limit): turns.isEmpty ? MonotonicTime(nanoseconds: time) : limit
+        }
+    }
+
+    /// Takes a large call, if nothing is to come before it: what has come from the bus up to now, and small calls for a while.
+    /// Otherwise whoever asks is to ask again at `largeDeadline`.
+    func nextLarge() -> Turns.Turn? {
+        guard let time = turns.largeTime, time <= MonotonicTime.now.nanoseconds else { return nil }
+        switch place {
+        case .reached(let patience) where turns.isEmpty || patience <= .now:
+            place = .unknown
+            return turns.nextLarge(now: MonotonicTime.now.nanoseconds)
+        case .reached: return nil
+        case .asked(let limit) where limit > .now: return nil
+        case .asked, .unknown:
+            place = .asked(until: .now + Intake.placeLimit)
+            link.callBus("GetId", []) { [weak self] _ in self?.placeIsReached() }
+            return nil
+        }
+    }
+
+    private func placeIsReached() {
+        if case .asked = place { place = .reached(patience: .now + Intake.patience) }
+    }
 
     // MARK: - Refusals
 
@@ -158,11 +210,17 @@ extension Agent {
     func serve() {
         let end = intake.endOfSlice
         while handleNext(), MonotonicTime.now < end {}
+        if let turn = intake.nextLarge() { handle(turn) }
     }
 
     /// - Returns: false if none is waiting.
     func handleNext() -> Bool {
         guard let turn = intake.turns.next() else { return false }
+        handle(turn)
+        return true
+    }
+
+    private func handle(_ turn: Intake.Turns.Turn) {
         switch turn {
         case .follower(let work): work()
         case .call(let call, let charge):
@@ -173,7 +231,6 @@ extension Agent {
                 begin(call, charge)
             }
         }
-        return true
     }
 
     package func hasReplied(to caller: String, bytes: Int) {
@@ -188,6 +245,12 @@ extension Agent {
     /// Before its state changes, an observer waits until all its additions have been taken note of, or refused.
     private func noteRefusal(of sender: String, isAddition: Bool) {
         if isAddition { handle(.additionWasRefused(from: sender)) }
+    }
+}
+
+extension BusFault {
+    static func unreadable(_ call: BusCall) -> BusFault {
+        .invalidArguments("The arguments of \(call.member) are not valid, or too many.")
     }
 }
 

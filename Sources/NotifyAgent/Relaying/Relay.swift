@@ -52,6 +52,10 @@ final class Relay: BusPeer, PostListener {
     /// How many calls may be on their way to the agent. The others wait here, where their owners take turns.
     private static let handOverLimit = 16
 
+    /// How many match rules may be on their way to the bus before another call begins. A bus counts its answers to the agent's
+    /// user.
+    private static let ruleLimit = 256
+
     private let link: BusLink
     private let identity: Identity
     private let reporter: Reporter
@@ -62,6 +66,8 @@ final class Relay: BusPeer, PostListener {
     /// Calls that have begun and are not answered.
     private var pending: [Caller: Pending] = [:]
     private var handOverCount = 0
+    /// How many match rules the bus has been sent, or is to remove, and has not dealt with.
+    private var rulesUnderWay = 0
     /// Calls to programs.
     private var window = CallWindow<ProgramCall, LifecycleState>()
     /// What to do once everything posted so far has been read: the bus has been asked for the first of them, and is asked
@@ -112,6 +118,7 @@ final class Relay: BusPeer, PostListener {
         rules = RuleQueue()
         (pending, waiters, asking, toBeAsked) = ([:], [:], [], [])
         (refusing, retryTime) = ([], nil)
+        rulesUnderWay = 0
     }
 
     /// Gives up the name when nobody observes any more.
@@ -141,10 +148,13 @@ final class Relay: BusPeer, PostListener {
             call.arguments.closeDescriptors()
             return true
         }
-        let mayBegin = handOverCount < Relay.handOverLimit
         heed(intake.turns.take(call, CallLoad(callOf: call.size), from: call.sender, mayBegin: mayBegin), on: call)
         return true
     }
+
+    var readsLargeCallsLater: Bool { true }
+
+    private var mayBegin: Bool { handOverCount < Relay.handOverLimit && rulesUnderWay < Relay.ruleLimit }
 
     private func heed(_ verdict: Intake.Turns.Verdict, on call: BusCall) {
         switch verdict {
@@ -162,7 +172,8 @@ final class Relay: BusPeer, PostListener {
     }
 
     private func takeTurns() {
-        while handOverCount < Relay.handOverLimit, case .call(let call, let charge)? = intake.turns.next() {
+        while mayBegin, let turn = intake.turns.next() ?? intake.nextLarge() {
+            guard case .call(let call, let charge) = turn else { continue }
             if let refusal = intake.laterRefusal(of: call) {
                 intake.refuse(call, refusal)
                 intake.turns.end(charge)
@@ -173,7 +184,9 @@ final class Relay: BusPeer, PostListener {
     }
 
     private func begin(_ call: BusCall, _ charge: CallCharge) {
+        var call = call
         do throws(BusFault) {
+            guard call.readArguments() else { throw .unreadable(call) }
             if try StandardInterfaces.answer(call, to: .relay, { .none }, on: link) { return intake.turns.end(charge) }
             guard call.path == RelayInterface.path, call.interface == RelayInterface.name,
                 RelayInterface.methods.contains(where: { $0.member == call.member })
@@ -239,13 +252,15 @@ final class Relay: BusPeer, PostListener {
         switch pending[Caller(call)]?.consequence {
         case nil: reply(to: call, values)
         case .remove(let subjects):
-            let (unheard, due) = table.remove(subjects, from: sender)
-            release(unheard)
-            endWaits(due)
+            drop(subjects, of: sender)
             reply(to: call, values)
         case .add(let subjects):
-            let (heard, added) = table.add(subjects, to: sender)
-            hear(heard, for: sender, undo: { $0.remove(added, from: sender) }) { [self] error in
+            let (heard, added, replaced) = table.add(subjects, to: sender)
+            let undo: (inout RelayTable) -> (unheard: Subjects, waiters: [Int]) = {
+                let change = $0.remove(added, from: sender)
+                return (change.unheard, change.waiters)
+            }
+            hear(heard, for: sender, inPlaceOf: replaced, undo: undo) { [self] error in
                 guard let error else { return reply(to: call, values) }
                 refuse(call, .failed(error.description))
             }
@@ -254,12 +269,10 @@ final class Relay: BusPeer, PostListener {
                 return refuse(call, .failed("The connection has left the bus."))
             }
             if !table.enter(sender, of: process, in: state), let old = table.subjects(of: sender) {
-                let (unheard, due) = table.remove(old.subtracting(subjects), from: sender)
-                release(unheard)
-                endWaits(due)
+                drop(old.subtracting(subjects), of: sender)
             }
-            let heard = table.add(subjects, to: sender).heard
-            hear(heard, for: sender, undo: { $0.stopHearing(sender) }) { [self] error in
+            let (heard, _, replaced) = table.add(subjects, to: sender)
+            hear(heard, for: sender, inPlaceOf: replaced, undo: { $0.stopHearing(sender) }) { [self] error in
                 if let error {
                     let fault = BusFault.failed(error.description)
                     refuse(call, fault)
@@ -292,20 +305,36 @@ final class Relay: BusPeer, PostListener {
 
     // MARK: - Rules
 
+    /// A client no longer observes these.
+    private func drop(_ subjects: Subjects, of client: String) {
+        let change = table.remove(subjects, from: client)
+        release(change.unheard)
+        endWaits(change.waiters)
+        if change.heard.isEmpty, change.replaced.isEmpty { return }
+        hear(change.heard, for: client, inPlaceOf: change.replaced, undo: { $0.stopHearing(client) }) { _ in }
+    }
+
     /// Starts to hear these, and calls `completion` when every later post of them will be heard.
     ///
-    /// - Parameter undo: undoes the change if the bus refuses them; returns what need not be heard any more, and who need
-    ///   not wait any longer.
+    /// - Parameters:
+    ///   - replaced: what is heard by these from then on.
+    ///   - undo: undoes the change if the bus refuses them; returns what need not be heard any more, and who need not wait any
+    ///     longer.
     private func hear(
         _ subjects: Subjects,
         for client: String,
+        inPlaceOf replaced: Subjects = Subjects(),
         undo: @escaping (inout RelayTable) -> (unheard: Subjects, waiters: [Int]),
         then completion: @escaping RuleWaiter
     ) {
         if !subjects.isEmpty {
             let number = rules.begin()
+            let count = subjects.names.count + subjects.prefixes.count
+            rulesUnderWay += count
             link.subscribe(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self) {
                 [self] error in
+                release(table.release(replaced))
+                rulesHaveArrived(count)
                 guard let error else { return settle(number) }
                 rules.fail(client, error)
                 let (unheard, due) = undo(&table)
@@ -313,8 +342,10 @@ final class Relay: BusPeer, PostListener {
                 endWaits(due)
                 // What others want as well may have been refused because of the rest.
                 let isLost = error.code == .disconnected || error.code == .closed
-                hearOneByOne(isLost ? Subjects() : table.heard(among: subjects), number)
+                hearOneByOne(isLost ? Subjects() : table.needed(among: subjects), number)
             }
+        } else {
+            release(table.release(replaced))
         }
         // Another program may have asked for the same names just before.
         if !rules.wait(completion, of: client) { completion(nil) }
@@ -333,10 +364,10 @@ final class Relay: BusPeer, PostListener {
         }
         link.subscribe(names: Array(one.names), prefixes: Array(one.prefixes), for: self) { [self, rest] error in
             if let error {
-                for client in table.listeners(to: one) {
-                    rules.fail(client, error)
-                    endWaits(table.remove(one, from: client).waiters)
-                }
+                let (losers, unheard, due) = table.refuse(one)
+                for client in losers { rules.fail(client, error) }
+                release(unheard)
+                endWaits(due)
             }
             hearOneByOne(rest, number)
         }
@@ -349,6 +380,15 @@ final class Relay: BusPeer, PostListener {
     private func release(_ subjects: Subjects) {
         guard !subjects.isEmpty else { return }
         link.unsubscribe(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self)
+        let count = subjects.names.count + subjects.prefixes.count
+        rulesUnderWay += count
+        afterPosts { [self] in rulesHaveArrived(count) }
+    }
+
+    /// The bus has dealt with so many rules.
+    private func rulesHaveArrived(_ count: Int) {
+        rulesUnderWay = max(0, rulesUnderWay - count)
+        takeTurns()
     }
 
     // MARK: - States
@@ -453,7 +493,8 @@ final class Relay: BusPeer, PostListener {
     }
 
     var deadline: MonotonicTime? {
-        .earlier(retryTime, window.deadline.map { MonotonicTime(nanoseconds: $0) })
+        let windowDeadline = window.deadline.map { MonotonicTime(nanoseconds: $0) }
+        return .earlier(.earlier(retryTime, windowDeadline), mayBegin ? intake.largeDeadline : nil)
     }
 
     func deadlineHasPassed() {
@@ -463,6 +504,7 @@ final class Relay: BusPeer, PostListener {
             for name in names { pass(to: name) }
         }
         callPrograms()
+        takeTurns()
     }
 
     // MARK: - Synchronize

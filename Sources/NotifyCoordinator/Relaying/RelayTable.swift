@@ -33,6 +33,8 @@ package struct RelayTable: Hashable, Sendable {
         /// The process that the connection belongs to, which is the sandbox's proxy.
         let process: ProcessID
         var subjects = Subjects()
+        /// By what its names are heard.
+        var cover = NameCover()
         /// Whether the relay hears its names.
         var isHearing: Bool
         /// Whether the relay may pass on what it hears.
@@ -55,13 +57,15 @@ package struct RelayTable: Hashable, Sendable {
     private let room: Int
     private var clients: [String: Client] = [:]
     private var listeners = SubjectIndex<Set<String>>()
+    /// How many clients need each rule, or needed it until another one that replaces it is in place.
+    private var rules = SubjectIndex<Int>()
     private var bytes: [ProcessID: Int] = [:]
 
     package init(room: Int = Quotas().pendingBytes) { self.room = room }
 
     package var clientNames: [String] { Array(clients.keys) }
     package var count: Int { clients.count }
-    package var ruleCount: Int { listeners.count }
+    package var ruleCount: Int { rules.count }
     package func contains(_ name: String) -> Bool { clients[name] != nil }
     package func droppedCount(of name: String) -> UInt64 { clients[name]?.dropped ?? 0 }
     package func waitingCount(of name: String) -> Int { clients[name]?.queue.count ?? 0 }
@@ -82,9 +86,13 @@ package struct RelayTable: Hashable, Sendable {
         return true
     }
 
-    /// - Returns: what must be heard from now on, and what the client did not observe before.
-    package mutating func add(_ subjects: Subjects, to name: String) -> (heard: Subjects, added: Subjects) {
-        guard let index = clients.index(forKey: name) else { return (Subjects(), Subjects()) }
+    /// - Returns: what must be heard from now on, what the client did not observe before, and what is to be passed to `release`
+    ///   once the rules for the first are in place, as these replace it.
+    package mutating func add(
+        _ subjects: Subjects,
+        to name: String
+    ) -> (heard: Subjects, added: Subjects, replaced: Subjects) {
+        guard let index = clients.index(forKey: name) else { return (Subjects(), Subjects(), Subjects()) }
         // In its place: a client may add to 65,536 names one by one.
         var new = Subjects()
         for one in subjects.names where clients.values[index].subjects.names.insert(one).inserted {
@@ -93,12 +101,26 @@ package struct RelayTable: Hashable, Sendable {
         for one in subjects.prefixes where clients.values[index].subjects.prefixes.insert(one).inserted {
             new.prefixes.insert(one)
         }
-        return (clients.values[index].isHearing ? listeners.insert(name, for: new) : Subjects(), new)
+        let change = clients.values[index].cover.add(new.names)
+        guard clients.values[index].isHearing else { return (Subjects(), new, Subjects()) }
+        _ = listeners.insert(name, for: new)
+        return (insert(change.asked, new.prefixes), new, change.given)
     }
 
-    /// - Returns: what need not be heard any more, and who need not wait any longer.
-    package mutating func remove(_ subjects: Subjects, from name: String) -> (unheard: Subjects, waiters: [Int]) {
-        guard let index = clients.index(forKey: name) else { return (Subjects(), []) }
+    /// Rules that are no longer needed.
+    ///
+    /// - Returns: what need not be heard any more.
+    package mutating func release(_ replaced: Subjects) -> Subjects {
+        replaced.isEmpty ? Subjects() : rules.remove(replaced)
+    }
+
+    /// - Returns: what need not be heard any more, who need not wait any longer, and what must be heard before `replaced` is
+    ///   passed to `release`.
+    package mutating func remove(
+        _ subjects: Subjects,
+        from name: String
+    ) -> (unheard: Subjects, waiters: [Int], heard: Subjects, replaced: Subjects) {
+        guard let index = clients.index(forKey: name) else { return (Subjects(), [], Subjects(), Subjects()) }
         var old = Subjects()
         for one in subjects.names where clients.values[index].subjects.names.remove(one) != nil {
             old.names.insert(one)
@@ -106,9 +128,16 @@ package struct RelayTable: Hashable, Sendable {
         for one in subjects.prefixes where clients.values[index].subjects.prefixes.remove(one) != nil {
             old.prefixes.insert(one)
         }
-        guard !old.isEmpty else { return (Subjects(), []) }
+        guard !old.isEmpty else { return (Subjects(), [], Subjects(), Subjects()) }
+        let isHearing = clients.values[index].isHearing
+        let rest = clients.values[index].subjects.names
+        let cover = clients.values[index].cover.remove(old.names, leaving: rest)
         change(name) { $0.dropUnwanted() }
-        return (clients.values[index].isHearing ? listeners.remove(name, for: old) : Subjects(), takeWaiters(of: name))
+        let due = takeWaiters(of: name)
+        guard isHearing else { return (Subjects(), due, Subjects(), Subjects()) }
+        _ = listeners.remove(name, for: old)
+        guard !cover.asked.isEmpty else { return (withdraw(cover.given, old.prefixes), due, Subjects(), Subjects()) }
+        return (withdraw(Subjects(), old.prefixes), due, rules.insert(cover.asked), cover.given)
     }
 
     /// The bus does not let the relay hear what a client is to hear: the client no longer hears anything.
@@ -117,29 +146,47 @@ package struct RelayTable: Hashable, Sendable {
     package mutating func stopHearing(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
         guard let client = clients[name], client.isHearing else { return (Subjects(), []) }
         clients[name]?.isHearing = false
-        return (listeners.remove(name, for: client.subjects), [])
+        _ = listeners.remove(name, for: client.subjects)
+        return (withdraw(client.cover.rules, client.subjects.prefixes), [])
     }
 
-    /// Who hears one of these.
-    package func listeners(to subjects: Subjects) -> Set<String> {
-        var all: Set<String> = []
-        for name in subjects.names { all.formUnion(listeners[name] ?? []) }
-        for prefix in subjects.prefixes { all.formUnion(listeners[prefix] ?? []) }
-        return all
+    /// The bus does not let the relay hear something, which it does only if it accepts no rule any more: whoever needs that no
+    /// longer observes what it stands for. If it is one of the common prefixes, that is every name of the client.
+    ///
+    /// - Returns: these clients, what need not be heard any more, and who need not wait any longer.
+    package mutating func refuse(_ rule: Subjects) -> (clients: [String], unheard: Subjects, waiters: [Int]) {
+        var (losers, unheard, due): ([String], Subjects, [Int]) = ([], Subjects(), [])
+        for (name, client) in clients where client.isHearing && client.needs(rule) {
+            let isNarrow = client.cover.rules.prefixes.isEmpty
+            let concernsCover = !client.cover.rules.intersection(rule).isEmpty
+            let names =
+                isNarrow || !concernsCover ? client.subjects.names.intersection(rule.names) : client.subjects.names
+            unheard.formUnion(rules.remove(client.cover.rules.intersection(rule)))
+            clients[name]?.cover.drop(rule)
+            let change = remove(Subjects(names: names, prefixes: rule.prefixes), from: name)
+            unheard.formUnion(change.unheard)
+            losers.append(name)
+            due += change.waiters
+        }
+        return (losers.sorted(), unheard, due)
     }
 
-    /// Those of these that some client hears.
-    package func heard(among subjects: Subjects) -> Subjects {
+    /// Those of these that some client needs.
+    package func needed(among subjects: Subjects) -> Subjects {
         Subjects(
-            names: subjects.names.filter { listeners[$0] != nil },
-            prefixes: subjects.prefixes.filter { listeners[$0] != nil }
+            names: subjects.names.filter { rules[$0] != nil },
+            prefixes: subjects.prefixes.filter { rules[$0] != nil }
         )
     }
 
     /// - Returns: what need not be heard any more, and who is waiting for something that will never come.
     package mutating func forget(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
         guard let client = clients[name] else { return (Subjects(), []) }
-        let unheard = client.isHearing ? listeners.remove(name, for: client.subjects) : Subjects()
+        var unheard = Subjects()
+        if client.isHearing {
+            _ = listeners.remove(name, for: client.subjects)
+            unheard = withdraw(client.cover.rules, client.subjects.prefixes)
+        }
         account(-client.bytes, client.process)
         clients[name] = nil
         return (unheard, client.waiters.map(\.number))
@@ -161,13 +208,17 @@ package struct RelayTable: Hashable, Sendable {
         }
         clients[name]?.isHearing = state != .background
         guard state == .background else {
-            return (client.isHearing ? Subjects() : listeners.insert(name, for: client.subjects), Subjects())
+            if client.isHearing { return (Subjects(), Subjects()) }
+            _ = listeners.insert(name, for: client.subjects)
+            return (insert(client.cover.rules, client.subjects.prefixes), Subjects())
         }
         change(name) {
             $0.queue.removeAll()
             $0.recount()
         }
-        return (Subjects(), client.isHearing ? listeners.remove(name, for: client.subjects) : Subjects())
+        guard client.isHearing else { return (Subjects(), Subjects()) }
+        _ = listeners.remove(name, for: client.subjects)
+        return (Subjects(), withdraw(client.cover.rules, client.subjects.prefixes))
     }
 
     /// The client has confirmed its state.
@@ -274,6 +325,18 @@ package struct RelayTable: Hashable, Sendable {
 
     // MARK: - Inside
 
+    // A client's prefix may be among those of its names: then it counts twice.
+
+    private mutating func insert(_ cover: Subjects, _ prefixes: Set<NamePrefix>) -> Subjects {
+        let new = rules.insert(cover)
+        return prefixes.isEmpty ? new : new.union(rules.insert(Subjects(prefixes: prefixes)))
+    }
+
+    private mutating func withdraw(_ cover: Subjects, _ prefixes: Set<NamePrefix>) -> Subjects {
+        let old = rules.remove(cover)
+        return prefixes.isEmpty ? old : old.union(rules.remove(Subjects(prefixes: prefixes)))
+    }
+
     private static func cost(_ name: NotifyName) -> Int { name.string.utf8.count + 64 }
 
     @discardableResult
@@ -294,6 +357,11 @@ package struct RelayTable: Hashable, Sendable {
 }
 
 extension RelayTable.Client {
+    /// Whether one of these is heard for it.
+    fileprivate func needs(_ rules: Subjects) -> Bool {
+        !cover.rules.intersection(rules).isEmpty || !subjects.prefixes.isDisjoint(with: rules.prefixes)
+    }
+
     /// Adds up what waits, after more than the front of the queue has changed.
     fileprivate mutating func recount() { bytes = queue.all.reduce(0) { $0 + $1.cost } }
 

@@ -19,6 +19,10 @@ import NotifyNames
 ///    counts towards the quota of its user, as do those that wait.
 ///
 /// What arrives from a connection besides calls, and must not overtake them, is passed to `follow`.
+///
+/// Large calls are in a line of their own, since one takes as long as thousands of others: `nextLarge` returns one of them.
+/// Ask for it only when everything has been read that the bus had for this connection, and `isEmpty` is true or has been
+/// false for a while. An owner pays for each with time: until `largeTime` none may begin.
 package struct CallTurns<Call, Follower> {
     package enum Verdict: Equatable {
         case begin(CallCharge)
@@ -66,6 +70,10 @@ package struct CallTurns<Call, Follower> {
     /// How many of them there may be before idle ones are forgotten.
     private var room = CallTurns.memory
     private var turns = Turns<Owner, String>()
+    /// The connections whose next call is large.
+    private var large = Turns<Owner, String>()
+    /// Until when each owner may not have another large call begin, in nanoseconds of the monotonic clock.
+    private var payments: [Owner: Int64] = [:]
     private var strangers: [String: Fifo<(call: Call, load: CallLoad)>] = [:]
     private var strangeCalls = 0
     private var strangeBytes = 0
@@ -76,8 +84,15 @@ package struct CallTurns<Call, Follower> {
         ledger = CallLedger(quotas)
     }
 
-    /// Whether no call is waiting for its turn.
+    /// Whether no call is waiting for its turn, but perhaps large ones.
     package var isEmpty: Bool { turns.isEmpty }
+
+    /// How many bytes of large calls, as they count, an owner may have handled a second: names enough for a full registration
+    /// in three seconds, which takes a tenth of that.
+    static var rate: Int64 { 1 << 20 }
+
+    /// When the next large call may begin, in nanoseconds of the monotonic clock; nil if none waits.
+    package var largeTime: Int64? { large.line.map { payments[$0] ?? 0 }.min() }
 
     /// How many calls of a user are pending: waiting, or not answered yet.
     package func pendingCount(of user: UInt32) -> Int { ledger.count(of: user) }
@@ -129,9 +144,12 @@ package struct CallTurns<Call, Follower> {
             guard let caller = senders[sender]?.caller else { return try park(call, load, from: sender) }
             try ledger.begin(load, of: caller.owner)
             senders[sender]?.pending += 1
-            if mayBegin, turns.isEmpty { return .begin(CallCharge(sender: sender, caller: caller, load: load)) }
-            if senders[sender]?.calls.isEmpty == true { turns.append(sender, of: caller.owner) }
+            let isFirst = senders[sender]?.calls.isEmpty == true
+            if mayBegin, isFirst, turns.isEmpty, !load.isLarge {
+                return .begin(CallCharge(sender: sender, caller: caller, load: load))
+            }
             senders[sender]?.calls.append(.call(call, load))
+            if isFirst { line(up: sender, of: caller.owner) }
             return .waits
         } catch {
             return .refused(error)
@@ -202,12 +220,33 @@ package struct CallTurns<Call, Follower> {
     // MARK: - Turns
 
     /// Takes the next call.
-    package mutating func next() -> Turn? {
-        guard let name = turns.next(), let entry = senders[name]?.calls.popFirst(), let caller = senders[name]?.caller
-        else {
-            return nil
+    package mutating func next() -> Turn? { turns.next().flatMap { take(of: $0) } }
+
+    /// Takes the next large call, if its owner has paid for the last one.
+    package mutating func nextLarge(now: Int64) -> Turn? {
+        guard let name = large.next(where: { payments[$0] ?? 0 <= now }) else { return nil }
+        let turn = take(of: name)
+        if payments.count >= CallTurns.manyPayments { payments = payments.filter { $0.value > now } }
+        if case .call(_, let charge)? = turn {
+            payments[charge.caller.owner] = now + Int64(charge.load.size) * 1_000_000_000 / CallTurns.rate
         }
-        if senders[name]?.calls.isEmpty == false { turns.append(name, of: caller.owner) }
+        return turn
+    }
+
+    private static var manyPayments: Int { 256 }
+
+    /// A connection has calls waiting, and is in no line.
+    private mutating func line(up name: String, of owner: Owner) {
+        if case .call(_, let load)? = senders[name]?.calls.first, load.isLarge {
+            large.append(name, of: owner)
+        } else {
+            turns.append(name, of: owner)
+        }
+    }
+
+    private mutating func take(of name: String) -> Turn? {
+        guard let entry = senders[name]?.calls.popFirst(), let caller = senders[name]?.caller else { return nil }
+        if senders[name]?.calls.isEmpty == false { line(up: name, of: caller.owner) }
         switch entry {
         case .call(let call, let load): return .call(call, CallCharge(sender: name, caller: caller, load: load))
         case .follower(let follower): return .follower(follower)
@@ -250,6 +289,11 @@ package struct CallLoad: Hashable, Sendable {
     package let size: Int
     /// Whether it is one of the limited number of calls that a user may have pending. If not, its size alone counts.
     package let isCounted: Bool
+
+    /// From this size on a call may take longer than a slice. On the wire it has 16 KB.
+    private static let largeSize = 33_280
+
+    var isLarge: Bool { size > CallLoad.largeSize }
 
     package init(size: Int, isCounted: Bool = true) {
         self.size = size

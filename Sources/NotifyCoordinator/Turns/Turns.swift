@@ -14,6 +14,9 @@ package struct Turns<Owner: Hashable, Member> {
 
     package var isEmpty: Bool { owners.isEmpty }
 
+    /// The owners that wait, in order.
+    var line: [Owner] { owners.all }
+
     func count(of owner: Owner) -> Int { members[owner]?.count ?? 0 }
 
     package mutating func append(_ member: Member, of owner: Owner) {

@@ -96,6 +96,8 @@ package final class BusLink {
     package var batchStart = MonotonicTime(nanoseconds: 0)
     /// When an event loop wants its turn back; nil if a center's threads drive the connection.
     var sliceEnd: MonotonicTime?
+    /// How much had been read on this connection when the peer was told that it was much.
+    private var readCountNoted: UInt64 = 0
     /// Whether messages have been read that are not handled yet, because the time was up.
     var isBehind = false
 
@@ -286,24 +288,13 @@ package final class BusLink {
     }
 
     private func passOnCall(_ message: BusMessage) {
-        if let peer, let start = message.sender, let path = message.path, let member = message.member {
+        if let peer, let start = message.sender {
             let sender = String(cString: start)
             if peer.refuses(BusCall.Head(sender: sender, message: message)) { return }
-            guard let arguments = message.arguments() else { return refuse(message) }
-            let call = BusCall(
-                sender: sender,
-                serial: message.serial,
-                path: String(cString: path),
-                // A call may omit the interface.
-                interface: message.interface.map { String(cString: $0) } ?? "",
-                member: String(cString: member),
-                wantsReply: message.wantsReply,
-                arguments: arguments,
-                size: message.bytes.count,
-                hasDescriptors: message.descriptorCount > 0
-            )
+            let isForLater = peer.readsLargeCallsLater && message.bytes.count > BusCall.largeSize
+            guard let call = BusCall(message, from: sender, readsArguments: !isForLater) else { return refuse(message) }
             if peer.handle(call) { return }
-            arguments.closeDescriptors()
+            call.arguments.closeDescriptors()
         }
         refuse(message)
     }
@@ -318,8 +309,13 @@ package final class BusLink {
                 title: bus.title,
                 takesDescriptors: peer?.takesDescriptors ?? false
             )
+            connection.refusesCall = { [unowned self] message in
+                guard let peer, let sender = message.sender else { return false }
+                return peer.refuses(BusCall.Head(sender: String(cString: sender), message: message))
+            }
             questions.begin(connection.helloSerial, to: .bus, for: .hello)
             self.connection = connection
+            readCountNoted = 0
             phase = .opening(until: .now + BusLink.openingLimit)
         } catch {
             lose(error)
@@ -457,6 +453,10 @@ extension BusLink {
     /// How long what has come is handled before others get their turn, in milliseconds.
     private static let slice: Int64 = 2
 
+    /// How many bytes are much: a quarter of what a default system bus keeps for a connection, beyond which it leaves out
+    /// signals. So whenever one has been left out, this much is yet to be read.
+    private static let much: UInt64 = 32 << 20
+
     /// Connects. The peer learns what becomes of it, possibly before this returns.
     package func open() { run([.open]) }
 
@@ -476,7 +476,10 @@ extension BusLink {
         // From here on, so that something is read each time, whatever the peer has done just now.
         let end = MonotonicTime.now + BusLink.slice
         sliceEnd = end
-        defer { sliceEnd = nil }
+        defer {
+            sliceEnd = nil
+            noteReading()
+        }
         while let arrival = nextArrival() {
             for observer in arrival.audience.observers { observer.offer(arrival.name) }
             if .now >= end {
@@ -484,6 +487,12 @@ extension BusLink {
                 return
             }
         }
+    }
+
+    private func noteReading() {
+        guard let count = connection?.readCount, count &- readCountNoted >= BusLink.much else { return }
+        readCountNoted = count
+        peer?.hasReadMuch()
     }
 
     /// Closes the connection, and lets go of the peer.

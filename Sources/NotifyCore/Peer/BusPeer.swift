@@ -30,6 +30,10 @@ package protocol BusPeer: AnyObject {
     ///
     /// - Returns: whether the peer has refused it, and so needs no more of it.
     func refuses(_ call: BusCall.Head) -> Bool
+    /// Whether the arguments of large calls are left to be read later, when it is their turn.
+    var readsLargeCallsLater: Bool { get }
+    /// Much has been read since the last time: the bus may have had so much that it has left out signals.
+    func hasReadMuch()
     /// A method call has arrived.
     ///
     /// - Returns: false if there is no such method; the caller receives an error.
@@ -55,6 +59,8 @@ extension BusPeer {
     package var stallLimit: Int64? { nil }
     package func deadlineHasPassed() {}
     package func refuses(_ call: BusCall.Head) -> Bool { false }
+    package var readsLargeCallsLater: Bool { false }
+    package func hasReadMuch() {}
     package func hasReplied(to caller: String, bytes: Int) {}
     package func linkIsClosed() {}
     package func ruleIsAnswered() {}
@@ -75,6 +81,8 @@ package struct BusCall: Sendable {
     /// Its size in the bus's format, in bytes.
     package let size: Int
     package let hasDescriptors: Bool
+    /// The message, if its arguments have yet to be read.
+    private var unread: Unread?
     /// Whatever is to exist as long as somebody may answer the call.
     package var keeper: (any AnyObject & Sendable)?
 
@@ -84,20 +92,66 @@ package struct BusCall: Sendable {
         package let message: BusMessage
 
         package var wantsReply: Bool { message.wantsReply }
-        package var size: Int { message.bytes.count }
+        package var size: Int { message.length }
         package func hasMember(_ name: String) -> Bool { message.hasMember(name) }
+    }
+
+    private struct Unread: Sendable {
+        let bytes: [UInt8]
+        let bodyOffset: Int
+        var descriptors: MessageDescriptors?
+    }
+
+    /// The size from which on a call is large, in bytes: what reading its arguments takes is no longer negligible.
+    static let largeSize = 16_384
+
+    init?(_ message: BusMessage, from sender: String, readsArguments: Bool) {
+        guard let path = message.path, let member = message.member else { return nil }
+        self.sender = sender
+        serial = message.serial
+        self.path = String(cString: path)
+        // A call may omit the interface.
+        interface = message.interface.map { String(cString: $0) } ?? ""
+        self.member = String(cString: member)
+        wantsReply = message.wantsReply
+        size = message.bytes.count
+        hasDescriptors = message.descriptorCount > 0
+        arguments = []
+        if readsArguments {
+            guard let arguments = message.arguments() else { return nil }
+            self.arguments = arguments
+        } else {
+            let bytes = Array(message.bytes)
+            unread = Unread(bytes: bytes, bodyOffset: message.bodyOffset, descriptors: message.descriptors)
+        }
+    }
+
+    /// Reads the arguments, if that was left for later.
+    ///
+    /// - Returns: false if they are not valid.
+    package mutating func readArguments() -> Bool {
+        guard let unread else { return true }
+        self.unread = nil
+        let values: [BusValue]? = unread.bytes.withUnsafeBytes { bytes in
+            guard var message = BusMessage(bytes, bodyOffset: unread.bodyOffset) else { return nil }
+            message.descriptors = unread.descriptors
+            return message.arguments()
+        }
+        arguments = values ?? []
+        return values != nil
     }
 
     /// The call without its arguments, for whoever keeps it to answer it later.
     package var withoutArguments: BusCall {
         var call = self
-        call.arguments = []
+        (call.arguments, call.unread) = ([], nil)
         return call
     }
 
     /// The descriptors among its arguments.
     package var descriptors: [Int32] {
         if !hasDescriptors { return [] }
+        if let unread { return unread.descriptors?.all ?? [] }
         var descriptors: [Int32] = []
         for argument in arguments { argument.collectDescriptors(into: &descriptors) }
         return descriptors
@@ -106,6 +160,7 @@ package struct BusCall: Sendable {
     /// The call with -1 in place of its descriptors, which are closed.
     package var closingDescriptors: BusCall {
         var call = self
+        call.unread?.descriptors = nil
         arguments.closeDescriptors()
         call.arguments = arguments.map(\.withoutDescriptors)
         return call
