@@ -40,7 +40,16 @@ struct LaunchHandingOverTests {
                 """
             )
         case .restart:
-            try session.shell("takeOver() { ((++replacements)); systemctl --user restart notify-agent; }")
+            // It answers once it has taken over.
+            try session.shell(
+                """
+                takeOver() {
+                  ((++replacements))
+                  systemctl --user restart notify-agent
+                  notify-lifecycle launches -q >/dev/null
+                }
+                """
+            )
             try session.shell("systemctl --user start notify-agent")
         }
         try session.until("notify-lifecycle launches -q >\"$HOME/list\" && ! grep -q waking \"$HOME/list\"")
