@@ -148,12 +148,12 @@ class Judge:
         else:
             self.counts[act["act"]] += 1
 
-    @staticmethod
-    def excuses(act, acts):
+    def excuses(self, act, acts):
         """Whether the agent or the bus was away while the command ran."""
+        # Another agent knows nothing of who naps, and has yet to be followed by its relay.
+        is_replaced = act["act"] in TOLD[1:] or self.observers.get(act["who"], {}).get("relay")
         return any(
-            # Another agent knows nothing of who naps.
-            other["act"] in ("kill-agent", "stop-agent", "restart-bus", "replace-agent" if act["act"] in TOLD[1:] else "")
+            other["act"] in ("kill-agent", "stop-agent", "restart-bus", "replace-agent" if is_replaced else "")
             and other["before"] < act["after"] and act["before"] < other["after"] + GRACE
             for other in acts
         ) or any(

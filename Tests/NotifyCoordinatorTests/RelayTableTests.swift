@@ -306,9 +306,10 @@ import Testing
         #expect(heard.prefixes.count <= NameCover.prefixCount && heard.names.count <= NameCover.limit)
         #expect(table.ruleCount == heard.names.count + heard.prefixes.count && !heard.prefixes.isEmpty)
         // Exactly what it observes is passed on.
-        let strange = try NotifyName("com.example.part1.n1.more")
-        #expect(heard.contains(strange) && table.posted(RelayTable.Post(strange, from: ":1.9")).isEmpty)
-        let own = try NotifyName("com.example.part1.n1")
+        let strange: NotifyName = "com.example.part1.n1.more"
+        #expect(heard.contains(strange))
+        #expect(table.posted(RelayTable.Post(strange, from: ":1.9")).isEmpty)
+        let own: NotifyName = "com.example.part1.n1"
         #expect(table.posted(RelayTable.Post(own, from: ":1.9")) == ["a"])
         for part in 0..<3 {
             let names = (0..<50).map { "com.example.part\(part).n\($0)" }

@@ -90,7 +90,8 @@ struct AgentScene {
         ("Register", "a{sv}"), ("Register", "a{sv}"), ("AddNames", "asas"), ("RemoveNames", "asas"), ("Report", "s"),
         ("SetState", "ssb"), ("SetState", "ssb"), ("Release", "s"), ("FollowDesktop", "b"), ("SetForeground", "u"),
         ("SetForeground", "d"), ("SetNameState", "st"), ("GetNameState", "s"), ("List", ""), ("Status", ""),
-        ("OpenRelay", ""), ("HandOver", ""), ("SetNaps", "b"), ("Synchronize", ""), ("Ping", ""), ("Introspect", ""), ("GetAll", "s"),
+        ("OpenRelay", ""), ("HandOver", ""), ("SetNaps", "b"), ("Synchronize", ""), ("Ping", ""), ("Introspect", ""),
+        ("GetAll", "s"),
         ("Get", "ss"),
     ]
 
@@ -120,7 +121,10 @@ struct AgentScene {
             if member == "AddNames" { return [.strings(names), .strings([])] }
             return [.dictionary([("names", .strings(names)), ("program", .string(choices.text()))])]
         case "Ping" where choices.once(in: 24):
-            let bytes = [BusValue](repeating: .number(code: UInt8(ascii: "y"), 1), count: choices.pick([1 << 14, 1 << 20]))
+            let bytes = [BusValue](
+                repeating: .number(code: UInt8(ascii: "y"), 1),
+                count: choices.pick([1 << 14, 1 << 20])
+            )
             return [.array(element: "y", bytes)]
         case "Register" where !choices.once(in: 4):
             // Mostly one that is accepted.

@@ -68,7 +68,8 @@ struct ObserverScene {
             return "follows"
         case 2, 3:
             let (member, signature) = choices.pick([
-                ("SetState", "su"), ("Deliver", "as"), ("DeliverPosts", "asas"), ("Mark", "t"), ("KeepStates", "a(stt)"),
+                ("SetState", "su"), ("Deliver", "as"), ("DeliverPosts", "asas"), ("Mark", "t"),
+                ("KeepStates", "a(stt)"),
                 ("Other", ""),
             ])
             var call = bus.message(.call, from: sender)

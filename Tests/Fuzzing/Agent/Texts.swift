@@ -11,7 +11,8 @@ enum ValueReading {
     private static let messages: [any ProtocolArguments.Type] =
         AgentInterface.methods.map { $0 } + AgentInterface.signals.map { $0 } + RelayInterface.methods.map { $0 } + [
             ObserverInterface.SetState.self, ObserverInterface.Deliver.self, ObserverInterface.DeliverPosts.self,
-            ObserverInterface.Mark.self, ObserverInterface.KeepStates.self, AgentInterface.Register.Answer.self, AgentInterface.List.Answer.self,
+            ObserverInterface.Mark.self, ObserverInterface.KeepStates.self, AgentInterface.Register.Answer.self,
+            AgentInterface.List.Answer.self,
             AgentInterface.Status.Answer.self, AgentInterface.ConnectionCount.self,
             AgentInterface.SetNameState.Answer.self, AgentInterface.GetNameState.Answer.self,
             ObserverInterface.SetState.Answer.self,
