@@ -18,7 +18,8 @@ import Testing
 
         init(_ poster: NotifyCenter, prefix: String) {
             startThread { [isToEnd, hasEnded, posted] in
-                while isToEnd.value == 0 {
+                // Each connection of the user may have all of them pending, within its quota.
+                while isToEnd.value == 0, posted.count < 4_000 {
                     guard let name = try? NotifyName("\(prefix)\(posted.count)"), (try? poster.post(name)) != nil else {
                         break
                     }
@@ -73,5 +74,39 @@ import Testing
             #expect(Set(heard.elements).subtracting(expected) == [])
         }
         for observation in observations { observation.cancel() }
+    }
+
+    /// While a program is suspended, additions are reported in parts: the agent refuses a connection that has too many calls
+    /// pending.
+    @Test(arguments: busKinds, [true, false])
+    func `names that a program adds while it is suspended, or is being suspended, are all heard`(
+        kind: BusKind,
+        isSuspended: Bool
+    ) throws {
+        let agent = try AgentBus(kind)
+        let poster = agent.makeCenter()
+        let center = agent.makeCenter()
+        let heard = Recorder<String>()
+        let first = try center.addObserver(for: "com.example.first") { _ in }
+        let name = try center.observingName()
+        for round in 0..<3 {
+            let names = try (0..<3 * 1_024 + 1).map { try NotifyName("com.example.part.\(round).\($0)") }
+            let finished = Counter()
+            if isSuspended { try agent.set(name, .suspended) }
+            startThread {
+                if !isSuspended { try? agent.set(name, .suspended) }
+                finished.add()
+            }
+            let observation = try center.addObserver(for: .names(names)) { heard.append($0.string) }
+            for new in names { try poster.post(new) }
+            try poster.synchronize(timeout: .patience)
+            try #require(finished.wait(for: 1, timeout: .patience))
+            try agent.set(name, .foreground)
+            let expected = Set(names.map(\.string))
+            let isComplete = waitUntil(timeout: .patience) { expected.isSubset(of: heard.elements) }
+            #expect(isComplete, "\(expected.subtracting(heard.elements).count) posts are lost")
+            observation.cancel()
+        }
+        first.cancel()
     }
 }

@@ -66,6 +66,7 @@ import Testing
         .closesBehind: "addition", .parksBehind: "parking held", .napsAtOnce: "naps", .ignoresUse: "naps in use",
         .keepsNappers: "naps", .forgetsNappers: "naps without agent",
         .remembersOwnStates: "states of others", .unsubscribesFirst: "continued in parts",
+        .endsStreamEarly: "handed over", .leavesNoMark: "handed over",
     ]
 
     @Test(arguments: Mutation.allCases)

@@ -151,12 +151,25 @@ struct AgentRegistration: Hashable {
         _ effects: inout [Effect]
     ) {
         if status == .registering {
-            postponed.append(.statement(statement))
+            postpone(statement)
         } else if let agent {
             effects.append(.tell(agent: agent, statement, asking: number))
             guard case .observes = statement else { return }
             saidCount &+= 1
             if number == nil { unansweredCount = saidCount }
+        }
+    }
+
+    /// Reports of added names go together: the agent refuses a connection that has too many calls pending.
+    private mutating func postpone(_ statement: ObserverLifecycle.Statement) {
+        if case .observes(let names, let prefixes) = statement,
+            case .statement(.observes(let otherNames, let otherPrefixes))? = postponed.last,
+            names.count + prefixes.count + otherNames.count + otherPrefixes.count <= RelayReports.limit
+        {
+            postponed.removeLast()
+            postponed.append(.statement(.observes(names: otherNames + names, prefixes: otherPrefixes + prefixes)))
+        } else {
+            postponed.append(.statement(statement))
         }
     }
 

@@ -39,9 +39,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// What the relay has yet to be told of what is observed, and how often that began again.
     private var reports = RelayReports()
     private var reportsCount = 0
-    /// Names that were added since the agent was last told of some, if it has yet to answer that: with wide rules nothing
-    /// else slows down a program that adds thousands in a row.
-    private var untold: Set<String> = []
+    /// What was added since the agent was last told of some, if it has yet to answer that: an agent refuses a connection
+    /// that has too many calls pending, and with wide rules, or while the program is suspended, nothing else slows down one
+    /// that adds thousands in a row.
+    private var untold = RelayReports.Batch()
     private var isAnswerDue = false
     /// Why requests fail while the loss of the connection is being handled.
     private var loss: NotifyBusError?
@@ -75,8 +76,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         (isConnected, isReturning) = (false, isConnected)
         if !isReturning { failHeld(error) }
         // The agent that may have parked the program was not subscribed to these.
-        link.lifecycle.keep(untold.compactMap { try? NotifyName($0) })
-        (untold, isAnswerDue) = ([], false)
+        link.lifecycle.keep(untold.names.compactMap { try? NotifyName($0) })
+        (untold, isAnswerDue) = (RelayReports.Batch(), false)
         loss = error
         run(.lost)
         loss = nil
@@ -111,8 +112,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     func namesHaveChanged(names: [String], prefixes: [String], added: Bool) {
         if !added { nameStates.forget(names) }
-        if added, prefixes.isEmpty, isAnswerDue, link.reach.hearsEverything, link.lifecycle.isOpen {
-            return untold.formUnion(names)
+        let isAnswerDue = isAnswerDue && link.reach.hearsEverything && link.lifecycle.isOpen
+        if added, isAnswerDue && prefixes.isEmpty || link.lifecycle.awaitsAddition {
+            return untold.add(RelayReports.Batch(names: names, prefixes: prefixes))
         }
         tellUntold()
         let statement: ObserverLifecycle.Statement =
@@ -123,9 +125,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// Reports what was added meanwhile, which the agent must know before anything else.
     private func tellUntold() {
         while !untold.isEmpty {
-            let names = Array(untold.prefix(RelayReports.limit))
-            untold.subtract(names)
-            run(.says(.observes(names: names, prefixes: [])))
+            let batch = untold.take(RelayReports.limit)
+            run(.says(.observes(names: Array(batch.names), prefixes: Array(batch.prefixes))))
         }
     }
 
@@ -378,7 +379,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         registration.followsDesktop = states.followsDesktop
         registration.states = nameStates.entriesToRegister
         // This reports everything.
-        (untold, isAnswerDue) = ([], false)
+        (untold, isAnswerDue) = (RelayReports.Batch(), false)
         reports = RelayReports()
         reportsCount += 1
         // A relay reads no streams.
@@ -425,7 +426,11 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             if number == nil { isAnswerDue = true }
             link.call(message, to: agent, of: service) { [self] answer in
                 if case .failure(let fault) = answer, fault.isOfLostConnection { return }
-                if let number { return run(.additionAnswered(number)) }
+                if let number {
+                    // What was added meanwhile is confirmed with it: no topic is before the agent knows of all.
+                    tellUntold()
+                    return run(.additionAnswered(number))
+                }
                 isAnswerDue = false
                 tellUntold()
             }

@@ -44,6 +44,8 @@ package struct ObserverLifecycle {
     /// Whether the agent has yet to report in which state a new connection starts. Until then no registration is
     /// confirmed.
     package var isEntering: Bool { passage.isEntering }
+    /// Whether the agent has yet to answer a report of names that were added while the program is suspended.
+    package var awaitsAddition: Bool { additions.areAsked }
     /// Whether registrations are to be confirmed only once `confirmRegistrations` says so.
     package var holdsConfirmations: Bool { isEntering || gate == .opening || additions.areWaiting }
     /// The agent's unique name, while there is one and it knows this connection.
@@ -415,7 +417,8 @@ struct LateAdditions: Hashable {
     /// Whether some wait for a registration that will report them.
     private var awaitsRegistration = false
 
-    var areWaiting: Bool { awaitsRegistration || !unanswered.isEmpty }
+    var areWaiting: Bool { awaitsRegistration || areAsked }
+    var areAsked: Bool { !unanswered.isEmpty }
 
     mutating func awaitRegistration() { awaitsRegistration = true }
 

@@ -27,7 +27,7 @@ package struct RelayReports: Sendable {
         }
 
         /// Takes so many out.
-        fileprivate mutating func take(_ limit: Int) -> Batch {
+        mutating func take(_ limit: Int) -> Batch {
             guard count > limit else {
                 defer { self = Batch() }
                 return self
