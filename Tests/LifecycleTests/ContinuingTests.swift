@@ -47,7 +47,8 @@ struct ContinuingTests {
     }
 
     /// dbus-broker counts the rules of all connections of a user together, dbus-daemon those of each connection.
-    @Test func `a program that was stopped hears names that the bus allowed the agent no rules for`() throws {
+    @Test(.enabled(if: BusKind.broker.unavailable == nil, "dbus-broker can't be started here"))
+    func `a program that was stopped hears names that the bus allowed the agent no rules for`() throws {
         let agent = try AgentBus(
             .broker,
             limits: ["max_match_rules_per_connection": 16, "max_connections_per_user": 16]
