@@ -157,7 +157,8 @@ extension Coordinator {
             let state = observer.decision.state
             if observer.isParked {
                 changeParked(id, to: state, request)
-            } else if state == .suspended, observer.isLeftSuspended {
+            } else if state == .suspended, observer.wasLeftSuspended {
+                perform(directory.change(id) { $0.transition.stay() }, for: id)
                 if let request { reached(request, id, nil) }
             } else {
                 perform(directory[id]?.transition.want(state, by: request.map { [$0] } ?? []), for: id)

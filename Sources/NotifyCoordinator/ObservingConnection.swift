@@ -129,9 +129,8 @@ struct ObservingConnection: Hashable {
 
     /// Whether it is as the agent before this one has left it, and is to stay so: that is in force before it has registered,
     /// which it can't while it is stopped.
-    var isLeftSuspended: Bool {
-        inheritance != .none && transition.isEntering && state == .suspended && transition.wish == .suspended
-    }
+    var isLeftSuspended: Bool { wasLeftSuspended && transition.wish == .suspended }
+    var wasLeftSuspended: Bool { inheritance != .none && transition.isEntering && state == .suspended }
 
     var isParked: Bool { if case .none = parking { false } else { true } }
 

@@ -158,6 +158,13 @@ struct Transition<Waiter> {
         step == .handingBack ? handBack() : []
     }
 
+    /// Nothing of what was requested since it began is to happen: it is in the state in which it began.
+    mutating func stay() -> [Action] {
+        let overtaken = waiters + (next?.waiters ?? [])
+        (waiters, next) = ([], nil)
+        return overtaken.isEmpty ? [] : [.answer(overtaken, .inForce)]
+    }
+
     /// An external event supersedes the change: the process was stopped and its connection is parked.
     mutating func park(returningTo wished: LifecycleState) -> [Action] {
         let actions = settle(in: wished == .background ? .background : .suspended, thenWish: nil)
