@@ -115,17 +115,6 @@ struct AgentScene {
     private func arguments(of member: String, _ signature: String, _ choices: inout Choices) -> [BusValue] {
         if choices.once(in: 12) { return choices.values(of: choices.signature()) }
         switch member {
-        case "Register" where choices.once(in: 24), "AddNames" where choices.once(in: 24):
-            // As large as it gets, and larger.
-            let names = (0..<choices.pick([1_000, 60_000, 60_001])).map { "com.example.many.\($0)" }
-            if member == "AddNames" { return [.strings(names), .strings([])] }
-            return [.dictionary([("names", .strings(names)), ("program", .string(choices.text()))])]
-        case "Ping" where choices.once(in: 24):
-            let bytes = [BusValue](
-                repeating: .number(code: UInt8(ascii: "y"), 1),
-                count: choices.pick([1 << 14, 1 << 20])
-            )
-            return [.array(element: "y", bytes)]
         case "Register" where !choices.once(in: 4):
             // Mostly one that is accepted.
             let subjects = choices.subjects()
