@@ -90,7 +90,7 @@ struct AgentScene {
         ("Register", "a{sv}"), ("Register", "a{sv}"), ("AddNames", "asas"), ("RemoveNames", "asas"), ("Report", "s"),
         ("SetState", "ssb"), ("SetState", "ssb"), ("Release", "s"), ("FollowDesktop", "b"), ("SetForeground", "u"),
         ("SetForeground", "d"), ("SetNameState", "st"), ("GetNameState", "s"), ("List", ""), ("Status", ""),
-        ("OpenRelay", ""), ("HandOver", ""), ("SetNaps", "b"), ("Synchronize", ""), ("Ping", ""), ("Introspect", ""),
+        ("OpenRelay", ""), ("SetNaps", "b"), ("Synchronize", ""), ("Ping", ""), ("Introspect", ""),
         ("GetAll", "s"),
         ("Get", "ss"),
     ]
