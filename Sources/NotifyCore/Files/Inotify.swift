@@ -47,7 +47,7 @@ package final class Inotify: Sendable {
 
     /// Whether the program may open another descriptor: the error is the same for both limits.
     private static var hasDescriptors: Bool {
-        let descriptor = dup(STDIN_FILENO)
+        let descriptor = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
         if descriptor >= 0 { close(descriptor) }
         return descriptor >= 0 || errno != EMFILE
     }
