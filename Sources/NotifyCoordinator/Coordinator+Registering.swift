@@ -266,6 +266,7 @@ extension Coordinator {
             }
         }
         perform(observer.transition.end, for: id)
+        for request in observer.parkingRequests { reached(request, id, nil) }
         emit(.forget(id, name: observer.name))
         processHasLost(observer.process)
         if directory.observers.isEmpty { emit(.observersHaveGone) }

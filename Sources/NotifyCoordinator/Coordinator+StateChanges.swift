@@ -170,7 +170,8 @@ extension Coordinator {
         }
     }
 
-    /// The request takes effect immediately: it is the state in which the process will continue.
+    /// The decision takes effect immediately: it is the state in which the process will continue. But until its stream has
+    /// been read, one that continues early may still hear posts through it.
     private mutating func changeParked(_ id: ConnectionID, to state: LifecycleState, _ request: RequestID?) {
         guard let observer = directory[id] else { return }
         let old = observer.state
@@ -195,7 +196,21 @@ extension Coordinator {
         }
         if old != new { announce(id, from: old, to: new) }
         perform(superseded ?? [], for: id)
-        if let request { reached(request, id, nil) }
+        if let request { settle(request, id, nil) }
+    }
+
+    /// A connection is in the state that a request asks for; one whose stream is being read, as soon as that has been.
+    private mutating func settle(_ request: RequestID, _ id: ConnectionID, _ failure: String?) {
+        if failure == nil, directory[id]?.parking == .draining {
+            directory[id]?.parkingRequests.append(request)
+        } else {
+            reached(request, id, failure)
+        }
+    }
+
+    /// Nobody can hear anything through the connection any longer.
+    mutating func isSilent(_ id: ConnectionID) {
+        for request in directory.change(id, { $0.takeParkingRequests() }) ?? [] { reached(request, id, nil) }
     }
 
     // MARK: - Deciding
@@ -236,7 +251,10 @@ extension Coordinator {
     /// Ends in `changesAreInForce` when all pending changes have completed, after 5 seconds at the latest.
     mutating func awaitChanges(_ number: UInt64) {
         let changing = directory.all.filter { id in
-            directory[id].map { !$0.isParked && !$0.transition.isSettled && !$0.isLeftSuspended } ?? false
+            directory[id].map { observer in
+                if observer.isParked { return observer.parking == .draining }
+                return !observer.transition.isSettled && !observer.isLeftSuspended
+            } ?? false
         }
         guard !changing.isEmpty else { return emit(.changesAreInForce(number)) }
         let deadline = now.nanoseconds + ChangeRequest.limit
@@ -245,6 +263,10 @@ extension Coordinator {
             ChangeRequest(asker: .inside(number), deadline: deadline, missing: Set(changing), running: [])
         )
         for id in changing {
+            guard directory[id]?.isParked == false else {
+                directory[id]?.parkingRequests.append(request)
+                continue
+            }
             perform(directory.change(id) { $0.transition.want($0.transition.wish, by: [request]) }, for: id)
         }
     }
@@ -286,7 +308,7 @@ extension Coordinator {
             case .announce(let old, let new): announce(id, from: old, to: new)
             case .answer(let waiting, let outcome):
                 let failure: String? = if case .failed(let text) = outcome { text } else { nil }
-                for request in waiting { reached(request, id, failure) }
+                for request in waiting { settle(request, id, failure) }
             }
         }
     }
@@ -393,78 +415,5 @@ extension Coordinator {
             )
         }
         if let next { emit(.alarm(at: next)) }
-    }
-}
-
-/// A request whose change has not taken effect everywhere yet.
-struct RequestID: Hashable, Comparable, Sendable {
-    let number: UInt64
-
-    static func < (left: RequestID, right: RequestID) -> Bool { left.number < right.number }
-}
-
-/// A call of SetState, Release or Report that waits for its change to take effect.
-struct ChangeRequest: Hashable {
-    /// How long a change may take, in nanoseconds.
-    static let limit: Int64 = 5_000_000_000
-
-    /// The eventual reply.
-    enum Asker: Hashable {
-        case call(CallID, Effect.Answer)
-        /// A part of the agent that waits for pending changes.
-        case inside(UInt64)
-    }
-
-    let asker: Asker
-    let deadline: Int64
-    /// Connections that have yet to change.
-    var missing: Set<ConnectionID>
-    /// Processes that have yet to be frozen.
-    var running: Set<ProcessID>
-    var failure: String?
-
-    var isOver: Bool { missing.isEmpty && running.isEmpty }
-}
-
-/// The pending requests.
-struct Requests: Hashable {
-    private var all: [RequestID: ChangeRequest] = [:]
-    private var last: UInt64 = 0
-
-    var isEmpty: Bool { all.isEmpty }
-    subscript(id: RequestID) -> ChangeRequest? { all[id] }
-
-    mutating func insert(_ request: ChangeRequest) -> RequestID {
-        last += 1
-        let id = RequestID(number: last)
-        all[id] = request
-        return id
-    }
-
-    /// Changes a request.
-    ///
-    /// - Returns: the request if it is now complete, in which case it is forgotten.
-    mutating func change(_ id: RequestID, _ change: (inout ChangeRequest) -> Void) -> ChangeRequest? {
-        guard all[id] != nil else { return nil }
-        if var request = all[id] {
-            change(&request)
-            all[id] = request
-            if !request.isOver { return nil }
-        }
-        return all.removeValue(forKey: id)
-    }
-
-    /// The requests that wait for a process to be frozen.
-    func waiting(for process: ProcessID) -> [RequestID] {
-        all.filter { $0.value.running.contains(process) }.map(\.key).sorted()
-    }
-
-    /// Takes out those that have timed out.
-    ///
-    /// - Returns: those, the oldest first, and when the next one times out.
-    mutating func takeExpired(now: Int64) -> (expired: [ChangeRequest], next: Int64?) {
-        let expired = all.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
-        for (id, _) in expired { all[id] = nil }
-        return (expired.map(\.value), all.values.map(\.deadline).min())
     }
 }

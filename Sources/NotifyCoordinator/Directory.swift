@@ -135,6 +135,7 @@ struct Directory: Hashable {
         case .process(let pid):
             for id in byPid[pid] ?? [] where id.user == user {
                 processes[id]?.wish = state
+                processes[id]?.isWishInherited = false
                 processes[id]?.isReleased = state == nil
             }
         case .application(let id):
@@ -160,7 +161,8 @@ struct Directory: Hashable {
     /// - Parameter isNew: whether the connection itself reports nothing about an earlier agent.
     func wish(for process: ObservingProcess, isNew: Bool) -> LifecycleState? {
         let application = Application(id: process.application, user: process.id.user)
-        if let wish = process.wish { return wish }
+        // A connection that was there when it was set knows better what became of it since.
+        if let wish = process.wish, isNew || !process.isWishInherited { return wish }
         if !process.isReleased, let wish = applicationWishes[application] { return wish }
         // A restarted agent knows no requests, but it sees what they had led to.
         guard isNew, remembered > 0 else { return nil }

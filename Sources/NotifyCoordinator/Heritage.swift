@@ -121,6 +121,7 @@ extension Coordinator {
         }
         for process in heritage.processes where directory[process: process.id] != nil {
             directory[process: process.id]?.wish = process.wish
+            directory[process: process.id]?.isWishInherited = true
             directory[process: process.id]?.isReleased = process.isReleased
             if let report = process.report { directory[process: process.id]?.report = report }
             directory[process: process.id]?.freezing = Freezing(frozenFor: process.frozenFor)

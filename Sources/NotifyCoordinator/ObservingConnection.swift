@@ -54,6 +54,8 @@ struct ObservingConnection: Hashable {
     /// When it entered its state, in seconds since 1970.
     var since: UInt64
     var parking = Parking.none
+    /// Who waits until its stream has been read.
+    var parkingRequests: [RequestID] = []
     /// Its state once its process continues.
     var stateAfterParking = LifecycleState.foreground
     /// Whether it replaces one that was parked or cut off while its names were subscribed, and is to hear again.
@@ -141,6 +143,11 @@ struct ObservingConnection: Hashable {
         return !((transition.isSettled || transition.isEntering) && state != .foreground)
     }
 
+    mutating func takeParkingRequests() -> [RequestID] {
+        defer { parkingRequests = [] }
+        return parkingRequests
+    }
+
     mutating func changed<Result>(by change: (inout ObservingConnection) -> Result) -> Result { change(&self) }
 }
 
@@ -154,6 +161,8 @@ struct ObservingProcess: Hashable {
     let facts: Newcomer.ProcessFacts
     /// What a person has set for the whole process and not released.
     var wish: LifecycleState?
+    /// Whether that was set under the agent before this one, since when its connections may have been changed one by one.
+    var isWishInherited = false
     /// Whether a person has released it after a request for its application, which then does not apply to it.
     var isReleased = false
     /// The state that it has reported.

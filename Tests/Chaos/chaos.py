@@ -382,6 +382,16 @@ class Run:
         for thread in threads:
             thread.join()
 
+    def await_everybody(self):
+        """Everybody has found the new bus. They look for one less and less often, in the end every five seconds."""
+        missing, deadline = {self.programs[who].pid for who in plan.OBSERVERS}, time.monotonic() + PATIENCE
+        while missing:
+            result = self.run_command("list", "--json")
+            missing -= {json.loads(line)["pid"] for line in result.stdout.splitlines()}
+            if missing and time.monotonic() > deadline:
+                raise Unanswered(f"a program that does not come back: process {min(missing)}")
+            time.sleep(0.1)
+
     def world(self, item):
         before = now()
         if item["act"] == "kill-agent":
@@ -404,6 +414,7 @@ class Run:
             if self.agent.process.wait(PATIENCE) is not None:
                 self.agent.process = None
                 self.start_agent(item)
+            self.await_everybody()
         self.room.note(act=item["act"], who="world", before=before, after=now(), status=0, gap=item["for"])
 
     # The run

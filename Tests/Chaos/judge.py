@@ -48,8 +48,7 @@ ROWS = {
 
 Post = collections.namedtuple("Post", "poster number name begin end")
 Segment = collections.namedtuple("Segment", "begin end state before after")
-# In some it may also hear posts while it is in the background.
-Trouble = collections.namedtuple("Trouble", "begin end row losing spurious hears", defaults=[False])
+Trouble = collections.namedtuple("Trouble", "begin end row losing spurious")
 # How often something must and may be heard from a time on, and by which row of the table it may.
 Entry = collections.namedtuple("Entry", "begin most usual must row")
 
@@ -108,13 +107,12 @@ class Judge:
         return Record(what, int(begin), int(end), int(status), name)
 
     def posts(self, records, heard):
-        """What was posted, with the times between which the bus has routed it: it had when anybody heard it, or a later
-        post of the same program."""
-        first = {}
-        for who in self.observers:
-            for record in heard[who]:
-                if record.name.startswith("c.u."):
-                    first[record.name] = min(first.get(record.name, math.inf), record.begin)
+        """What was posted, with the times between which the bus has routed it: it had when a later post of the same program was
+        heard, by who hears posts alone. Others may hear a name that nobody has posted yet."""
+        first = collections.defaultdict(list)
+        for record in heard["untouched"]:
+            if record.name.startswith("c.u."):
+                first[record.name].append(record.begin)
         posts = []
         for who in self.posters:
             end, some = math.inf, []
@@ -122,7 +120,7 @@ class Judge:
                 if record.what == "Y" and record.status == 0:
                     end = min(end, record.end)
                 if record.what == "P":
-                    end = min(end, first.get(record.name, math.inf))
+                    end = min(end, *(time for time in first[record.name] if time >= record.begin), math.inf)
                     if record.status == 0:
                         some.append(Post(who, number, record.name, record.begin, max(end, record.end) if end < math.inf else end))
                     else:
@@ -217,12 +215,7 @@ class Judge:
             begin, end = act["before"], act["after"] + GRACE
             if act["who"] == who:
                 if act["act"] == "stop":
-                    # The agent may have been about to park it when it went into the background.
-                    hears = any(
-                        other["who"] == who and other["act"] in (*STATES, *TOLD) and act["before"] < other["after"]
-                        and other["before"] < act["after"] + SECOND for other in acts
-                    )
-                    troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", losing, True, hears))
+                    troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", losing, True))
                 elif act["act"] == "cut":
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "lost-connection", losing, True))
             elif act["act"] in ("kill-agent", "stop-agent") or act["act"] == "replace-agent" and facts.get("relay"):
@@ -389,7 +382,7 @@ class Judge:
                     if trouble.losing:
                         must = False
                         most = max(most, 1 if most or suspends or trouble.row == "bus-away" else 0)
-                    if most or suspends or trouble.hears:
+                    if most or suspends:
                         extra = 1
                         row = row or trouble.row
                     stopped = stopped or trouble.row == "stopped"

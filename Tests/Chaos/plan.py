@@ -49,12 +49,10 @@ ACTS = {
 OWN = {"add", "fork", "cut", "report", "cut-changing", "more", "fewer"}
 # Who alone does so.
 ONLY = {"report": {"kind": "swift"}, "fork": {"kind": "c"}, "more": {"unique": 1000}, "fewer": {"unique": 1000}}
-# What happens to everybody, at most once in a round.
-WORLD = {"kill-agent": 3, "replace-agent": 3, "stop-agent": 1, "restart-bus": 2}
+# What happens to everybody: each once in five rounds, of which the last is quiet.
+WORLD = ["kill-agent", "replace-agent", "stop-agent", "restart-bus"]
 # What else can be left out: the focus moves, and states of names are set.
 OTHERS = ["nap", "state"]
-# In which share of the rounds.
-TROUBLED = 0.75
 
 
 def touched():
@@ -102,8 +100,8 @@ def acts_of(source, who, only):
             item["after"] = source.choice([0.0, source.uniform(0, 0.02), source.uniform(0, 0.06)])
         if item["act"] == "stop":
             item["for"] = round(length, 3)
+            # Who is frozen by the agent may be frozen again once it has registered.
             time += length
-            frozen = False
         elif item["act"] == "report":
             item["state"] = state
         elif item["act"] not in OWN:
@@ -141,15 +139,29 @@ def focus_of(source, only):
 
 
 def states_of(source, number, only):
-    """Which states are set and read."""
-    time, items, value = source.uniform(0.1, 0.5), [], 0
-    while "state" in only and time < ROUND - 0.5:
+    """Which states are set and read. Half of them are set at the beginning alone, so that who has heard of nothing since must
+    remember them."""
+    if "state" not in only:
+        return []
+    items = [{"at": 0.1, "who": SETTER, "what": f"set {name} {number * 1000 + index}"} for index, name in enumerate(STATES)]
+    time, value = source.uniform(0.1, 0.5), len(STATES)
+    while time < ROUND - 0.5:
         value += 1
-        what = source.choice(["get {0}", "set {0} {1}"]).format(source.choice(STATES), number * 1000 + value)
-        who = SETTER if what[0] == "s" else source.choice([SETTER, "untouched"])
+        if source.random() < 0.5:
+            what, who = f"set {source.choice(STATES[: len(STATES) // 2])} {number * 1000 + value}", SETTER
+        else:
+            what, who = f"get {source.choice(STATES)}", source.choice([SETTER, "untouched"])
         items.append({"at": round(time, 3), "who": who, "what": what})
         time += source.expovariate(8)
     return items
+
+
+def world_of(seed, number):
+    """What happens to everybody in a round; None in a quiet one."""
+    block, index = divmod(number - 1, len(WORLD) + 1)
+    order = [*WORLD]
+    random.Random(f"{seed}/world/{block}").shuffle(order)
+    return [*order, None][index]
 
 
 def make(seed, number, only):
@@ -176,10 +188,8 @@ def make(seed, number, only):
     for index, (_, item) in enumerate(ends[:BURSTS]):
         item["poster"] = source.choice(list(POSTERS))
         item["then"] = kept[index * len(kept) // BURSTS : (index + 1) * len(kept) // BURSTS]
-    order = sorted(WORLD, key=lambda act: source.random() ** (1 / WORLD[act]), reverse=True)
     item = {"at": round(source.uniform(1, ROUND - 4), 3), "for": source.choice([0.1, 0.5, 3.5])}
-    happens = source.random() < TROUBLED
     # As soon as a new agent is there, perhaps before all have registered.
     item["early"] = source.choice(["background", "suspend", "resume"])
-    plan["world"] = [item | {"act": act} for act in order if act in only][: int(happens)]
+    plan["world"] = [item | {"act": act} for act in [world_of(seed, number)] if act in only]
     return plan

@@ -87,6 +87,23 @@ import Testing
         try #require(scene.heard.wait(forCount: 2, timeout: .patience))
         #expect(scene.heard.elements == ["com.example.untold", "com.example.told"])
     }
+
+    @Test(arguments: busKinds)
+    func `when a connection is lost, each name is heard once, also one that the agent had not been told of`(
+        kind: BusKind
+    ) throws {
+        let scene = try Scene(kind)
+        try scene.add("com.example.untold")
+        scene.agent.knowsNothing()
+        scene.agent.endConnection()
+        try #require(waitUntil(timeout: .patience) { scene.center.statistics.reconnects == 1 })
+        // Comes after what is heard because of the loss.
+        try scene.center.post("com.example.told")
+        try #require(
+            waitUntil(timeout: .patience) { scene.heard.elements.count { $0 == "com.example.told" } == 2 }
+        )
+        #expect(scene.heard.elements.count { $0 == "com.example.untold" } == 1)
+    }
 }
 
 /// Owns the agent's name, has every program in the foreground, and answers additions when a test wants it to.
@@ -112,6 +129,9 @@ private final class SlowAgent: Sendable {
         let calls = registrar.takeCalls()
         center.perform { link in for call in calls { link.reply(to: call, []) } }
     }
+
+    /// From now on it answers as one that knows nothing of what a program has missed.
+    func knowsNothing() { registrar.isComplete.store(false, ordering: .relaxed) }
 
     /// As an agent does that has read what a stopped program was sent.
     func endConnection() { registrar.keep(socket: -1, shuttingDown: true) }
@@ -144,6 +164,7 @@ private final class Registrar: Sendable {
     let additions = Recorder<[String]>()
     let unaskedAdditions = Recorder<[String]>()
     let removals = Recorder<[String]>()
+    let isComplete = Atomic(true)
     private let unanswered = Mutex<[BusCall]>([])
     /// The connection of the program that registered last, which it has shared.
     private let socket = Mutex<Int32>(-1)
@@ -155,7 +176,8 @@ private final class Registrar: Sendable {
         switch call.member {
         case AgentInterface.Register.member:
             keep(socket: try AgentInterface.Register(reading: call.arguments).socket ?? -1)
-            return AgentInterface.Register.Answer(state: .foreground, pending: [], isComplete: true).arguments
+            let isComplete = isComplete.load(ordering: .relaxed)
+            return AgentInterface.Register.Answer(state: .foreground, pending: [], isComplete: isComplete).arguments
         case AgentInterface.AddNames.member:
             let names = try AgentInterface.AddNames(reading: call.arguments).names
             if call.wantsReply {

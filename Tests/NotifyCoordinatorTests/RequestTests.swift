@@ -480,6 +480,53 @@ import Testing
         #expect(world.rules == ["com.example.a"])
     }
 
+    /// It may continue early, and hear through its old connection until that is shut down.
+    @Test(arguments: [LifecycleState.background, .suspended], [false, true])
+    func `a change is in force once nobody hears through the connection of a stopped program`(
+        state: LifecycleState,
+        isUnderWay: Bool
+    ) throws {
+        var world = try makeWorld()
+        let process = World.process(13)
+        if !isUnderWay { world.send(.processStopped(process)) }
+        let call = try world.set(":1.13", state, by: Self.own)
+        if isUnderWay { world.send(.processStopped(process)) }
+        // The agent's part asks the same before a sleep.
+        world.send(.awaitChanges(1))
+        while world.kernel.isEmpty { world.stepBus() }
+        // The stream is being read.
+        #expect(world.answers[call] == nil && world.changesInForce == [])
+        world.settle()
+        #expect(world.answers[call] == .connections(1) && world.changesInForce == [1])
+    }
+
+    @Test func `connections that were put into different states one by one stay so under the next agent`() throws {
+        let process = World.process(13)
+        var heritage = Heritage()
+        var entry = Heritage.Process(process)
+        entry.wish = .suspended
+        heritage.processes = [entry]
+        var connection = Heritage.Connection(process: process)
+        (connection.name, connection.person) = (":1.1", .suspended)
+        heritage.connections = [connection]
+        var world = World()
+        world.send(.inherit(heritage, [Newcomer.ProcessFacts(id: process, application: "")]))
+        world.settle()
+        for (name, state, decider) in [(":1.2", LifecycleState.foreground, "person"), (":1.3", .foreground, "default")] {
+            _ = try world.register(name, process, ["com.example.a"]) { ($0.state, $0.decider) = (state, decider) }
+        }
+        // It knows of no earlier agent.
+        _ = try world.register(":1.4", process, ["com.example.a"])
+        world.settle()
+        let states = (1...4).map { self.state(world, ":1.\($0)") }
+        #expect(states == [.suspended, .foreground, .foreground, .suspended])
+        // From here on it is this agent's.
+        _ = try request(&world, "pid:13", .background, by: Caller(user: Self.own))
+        _ = try world.register(":1.5", process, ["com.example.a"]) { ($0.state, $0.decider) = (.foreground, "person") }
+        world.settle()
+        #expect(self.state(world, ":1.5") == .background)
+    }
+
     @Test func `what was set for an application is forgotten with its last process`() throws {
         var world = try makeWorld()
         _ = try request(&world, "app:org.example.Other", .background, by: Caller(user: Self.own))

@@ -21,6 +21,8 @@ struct World {
     private(set) var still: Set<ProcessID> = []
     private(set) var answers: [CallID: Effect.Answer] = [:]
     private(set) var refusals: [CallID: Refusal] = [:]
+    /// The questions whether all changes are in force that have been answered.
+    private(set) var changesInForce: [UInt64] = []
     private(set) var longestRequest = 0
     /// Changes of states, as they were announced.
     private(set) var announced: [Effect.StateChange] = []
@@ -90,6 +92,7 @@ struct World {
             states[id] = state
             log.append("tell \(state)")
             observers[id, default: []].append(.told(id, .done(dropped: nil, isHoldingBack: false)))
+        case .changesAreInForce(let number): changesInForce.append(number)
         case .announce(let change): announced.append(change)
         case .tellDecider(let observer, let decider): deciders[observer.id, default: []].append(decider)
         case .keepStates(let observer, let states):

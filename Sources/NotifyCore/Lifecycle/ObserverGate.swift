@@ -23,8 +23,8 @@ struct ObserverGate: Hashable {
     private(set) var state = LifecycleState.foreground
     /// The target of a change in progress, or else the state.
     private(set) var aim = LifecycleState.foreground
-    /// Whether the agent has yet to report in which state a new connection starts. Until then no registration is
-    /// confirmed.
+    /// Whether the agent has yet to report in which state a new connection starts, or there is none. Until then no
+    /// registration is confirmed.
     private(set) var isEntering = false
     private var closings: [Closing] = []
     private var barrier = 0
@@ -47,7 +47,8 @@ struct ObserverGate: Hashable {
         if position == .opening { position = .closed }
         aim = state
         (closings, openingWaiters, openingBarrier, unansweredRules) = ([], [], nil, 0)
-        isEntering = false
+        // What is kept is heard when the next one listens, together with what has to be made good then.
+        isEntering = true
     }
 
     // MARK: - Changes

@@ -33,9 +33,7 @@ package struct History: Sendable {
             history.setting.naps = .random(&drowsiness)
         }
         var succession = SplitMix(seed: seed &* 0xa24b_aed4_963e_e407 ^ 0x6865_6972)
-        // Of a process whose connections have states of their own, the next agent believes what was set last for all of it.
-        let isAlone = Set(history.setting.processes).count == history.setting.processes.count
-        let (handsOver, dies) = (succession.chance(8) && isAlone, succession.chance(3))
+        let (handsOver, dies) = (succession.chance(8), succession.chance(3))
         let world = World(history.setting, mutation: mutation)
         var enabled: [Step] = []
         enabled.reserveCapacity(32)

@@ -9,6 +9,7 @@ extension Oracle {
     mutating func disturb(_ observer: Int, _ row: Row, drops: Bool) {
         contracts[observer].row = row
         contracts[observer].isDisturbed = true
+        contracts[observer].isOnlyStopped = false
         if contracts[observer].known != nil {
             (contracts[observer].mayDrop, contracts[observer].mayReplay) = (false, false)
         }
@@ -29,7 +30,9 @@ extension Oracle {
             allowEachName(of: observer, .resumeDisturbed)
         }
         if contracts[observer].known == .background || contracts[observer].known == .suspended { return }
+        let isDisturbed = contracts[observer].isDisturbed
         disturb(observer, .stopped, drops: false)
+        contracts[observer].isOnlyStopped = !isDisturbed
         var queued: UInt64 = 0
         for one in registrations where one.observer == observer { queued |= one.due | one.cover | one.possible }
         for index in registrations.indices where registrations[index].observer == observer {
@@ -139,7 +142,7 @@ extension Oracle {
         case .suspended, nil:
             contracts[observer].agentLost = true
             contracts[observer].row = .agentDied
-            contracts[observer].isDisturbed = true
+            (contracts[observer].isDisturbed, contracts[observer].isOnlyStopped) = (true, false)
             contracts[observer].mayReplay = true
             allowEachName(of: observer, .agentDied)
         }
@@ -193,7 +196,7 @@ extension Oracle {
         }
         switch contracts[number].known {
         case .foreground:
-            contracts[number].isDisturbed = true
+            (contracts[number].isDisturbed, contracts[number].isOnlyStopped) = (true, false)
             contracts[number].isByPerson = false
             // Another connection of the process may tell the next agent what the program has reported.
             let together = reportedTogether[observer.process]
@@ -201,7 +204,7 @@ extension Oracle {
                 disturb(number, .goingToBackground, drops: true)
             }
         case nil:
-            contracts[number].isDisturbed = true
+            (contracts[number].isDisturbed, contracts[number].isOnlyStopped) = (true, false)
             allowEachName(of: number, .agentDied)
         case .background: disturb(number, .comingFromBackground, drops: true)
         case .suspended:

@@ -88,7 +88,10 @@ struct Oracle {
         if old != nil { (contract.mayDrop, contract.mayReplay) = (false, false) }
         for one in [old, state] where one == .background { contract.mayDrop = true }
         for one in [old, state] where one == .suspended { contract.mayReplay = true }
-        if state == nil { (contract.mayDrop, contract.mayReplay, contract.isDisturbed) = (true, true, true) }
+        if state == nil {
+            (contract.mayDrop, contract.mayReplay, contract.isDisturbed) = (true, true, true)
+            contract.isOnlyStopped = false
+        }
         if old != nil || state == .background {
             contract.row =
                 switch (old, state) {
@@ -113,10 +116,12 @@ struct Oracle {
 
     mutating func changeEnded(_ observer: Int, _ state: LifecycleState?, isDone: Bool) {
         contracts[observer].pending -= 1
-        if !isDone || state == nil { contracts[observer].isDisturbed = true }
+        if !isDone || state == nil {
+            (contracts[observer].isDisturbed, contracts[observer].isOnlyStopped) = (true, false)
+        }
         // The last of several requests wins, in whatever order they are answered.
-        guard contracts[observer].pending == 0, !contracts[observer].isDisturbed,
-            let wanted = contracts[observer].wanted
+        guard contracts[observer].pending == 0, let wanted = contracts[observer].wanted,
+            !contracts[observer].isDisturbed || contracts[observer].isOnlyStopped && wanted != .foreground
         else { return }
         settle(observer, in: wanted)
         contracts[observer].isByPerson = true
@@ -130,7 +135,10 @@ struct Oracle {
     }
 
     mutating func settle(_ observer: Int, in state: LifecycleState) {
-        if stoppedChanging.contains(observer) { return contracts[observer].isDisturbed = true }
+        if stoppedChanging.contains(observer) {
+            (contracts[observer].isDisturbed, contracts[observer].isOnlyStopped) = (true, false)
+            return
+        }
         let old = contracts[observer]
         contracts[observer] = .settled(state)
         (contracts[observer].told, contracts[observer].unheard) = (old.told, old.unheard)

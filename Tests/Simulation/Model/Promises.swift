@@ -21,6 +21,8 @@ extension Oracle {
         var pending = 0
         /// Whether anything besides these changes has happened.
         var isDisturbed = false
+        /// Whether that is only that its program was stopped: what is answered after that is promised.
+        var isOnlyStopped = false
         /// Whether nothing was ever promised. From its first confirmed registration on, it hears posts.
         var isNew = false
         /// Whether the bus cut the connection off while posts had to be heard. Their names are heard afterwards.

@@ -27,6 +27,12 @@ extension SimulatedAgent {
         if take(message, place, world) { finishDrain(place, world) }
     }
 
+    /// Streams in which nothing will come any more, not even the mark: the process continued, read it, and is stopped again.
+    func stuckStreams(_ world: World) -> [Int] {
+        guard world.bus.isIdle(connection) else { return [] }
+        return drains.indices.filter { !world.canRead(drains[$0]) }
+    }
+
     /// - Returns: whether it is the mark.
     func take(_ message: FromBus, _ place: Int, _ world: World) -> Bool {
         let index = drains[place].connection
