@@ -219,7 +219,9 @@ class Judge:
                 elif act["act"] == "cut":
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "lost-connection", losing, True))
             elif act["act"] in ("kill-agent", "stop-agent") or act["act"] == "replace-agent" and facts.get("relay"):
-                troubles.append(Trouble(begin, end, "agent-died", losing, True))
+                # With a relay goes what was on its way.
+                early = JUST_BEFORE if facts.get("relay") else 0
+                troubles.append(Trouble(begin - early, end, "agent-died", losing, True))
             elif act["act"] == "restart-bus":
                 troubles.append(Trouble(begin, end, "bus-away", True, True))
         # An agent that is replaced waits for a change a second, and then hands over without it.
