@@ -213,17 +213,17 @@ class Judge:
         losing = "prefixes" in facts
         for act in acts:
             begin, end = act["before"], act["after"] + GRACE
+            # With a relay goes what was on its way.
+            early = JUST_BEFORE if facts.get("relay") else 0
             if act["who"] == who:
                 if act["act"] == "stop":
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", losing, True))
                 elif act["act"] == "cut":
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "lost-connection", losing, True))
             elif act["act"] in ("kill-agent", "stop-agent") or act["act"] == "replace-agent" and facts.get("relay"):
-                # With a relay goes what was on its way.
-                early = JUST_BEFORE if facts.get("relay") else 0
                 troubles.append(Trouble(begin - early, end, "agent-died", losing, True))
             elif act["act"] == "restart-bus":
-                troubles.append(Trouble(begin, end, "bus-away", True, True))
+                troubles.append(Trouble(begin - early, end, "bus-away", True, True))
         # An agent that is replaced waits for a change a second, and then hands over without it.
         for act in acts:
             for other in acts:

@@ -156,10 +156,10 @@ def states_of(source, number, only):
     return items
 
 
-def world_of(seed, number):
+def world_of(seed, number, only):
     """What happens to everybody in a round; None in a quiet one."""
-    block, index = divmod(number - 1, len(WORLD) + 1)
-    order = [*WORLD]
+    order = [act for act in WORLD if act in only]
+    block, index = divmod(number - 1, len(order) + 1)
     random.Random(f"{seed}/world/{block}").shuffle(order)
     return [*order, None][index]
 
@@ -191,5 +191,5 @@ def make(seed, number, only):
     item = {"at": round(source.uniform(1, ROUND - 4), 3), "for": source.choice([0.1, 0.5, 3.5])}
     # As soon as a new agent is there, perhaps before all have registered.
     item["early"] = source.choice(["background", "suspend", "resume"])
-    plan["world"] = [item | {"act": act} for act in [world_of(seed, number)] if act in only]
+    plan["world"] = [item | {"act": act} for act in [world_of(seed, number, only)] if act]
     return plan
