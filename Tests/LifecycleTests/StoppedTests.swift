@@ -291,7 +291,7 @@ struct StoppedTests {
         try witness.writeInput("sync added\n")
         let said = try witness.waitForOutput(containing: "added")
         let lines = said.split(separator: "\n")
-        #expect(lines.contains { $0.hasPrefix("R ") && $0.hasSuffix(" 0 com.example.next") }, "\(said)")
+        try #require(lines.contains { $0.hasPrefix("R ") && $0.hasSuffix(" 0 com.example.next") }, "\(said)")
         try agent.makeCenter().post("com.example.next")
         try witness.waitForOutput(containing: "H ")
     }
