@@ -63,6 +63,8 @@ package final class Agent: BusPeer {
     var isAsking = false
     /// Whether this agent has asked for the bus name: from then on it is the agent for everybody.
     private(set) var isRequestingName = false
+    /// Whether the connection of the agent before this one may still own the name.
+    var isSuccessor = false
     /// What the agent before this one had yet to read.
     var predecessor: Predecessor?
     var whenPredecessorIsRead: (() -> Void)?
@@ -255,7 +257,7 @@ package final class Agent: BusPeer {
         if isOver { return }
         isRequestingName = true
         // ALLOW_REPLACEMENT, DO_NOT_QUEUE, REPLACE_EXISTING
-        let flags: UInt32 = 1 | 4 | (configuration.replaces || predecessor != nil ? 2 : 0)
+        let flags: UInt32 = 1 | 4 | (configuration.replaces || isSuccessor ? 2 : 0)
         link.callBus("RequestName", [.string(AgentInterface.name), .uint32(flags)]) { [self] answer in
             switch answer {
             case .failure(let fault): report(.refused(fault.message))

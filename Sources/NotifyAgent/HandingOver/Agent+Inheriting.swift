@@ -91,9 +91,12 @@ extension Agent {
             estate = try Estate(reading: bytes)
         } catch {
             logger.warning("ignored what another agent has left: \(error.text(for: "It"))")
+            // The bus may have yet to notice the end of its connection, which owns the name.
+            isSuccessor = true
             bequest.end()
             return completion()
         }
+        isSuccessor = true
         predecessor = Predecessor(
             name: estate.agent,
             bequest: BequestBox(bequest),
