@@ -59,6 +59,12 @@ package final class Agent: BusPeer {
     /// Whether a successor is waiting for what this agent knows, and whether it has it.
     var isHandingOver = false
     var hasHandedOver = false
+    /// Whether the agent before this one has been asked for what it knows, and has not answered.
+    var isAsking = false
+    /// Whether this agent has asked for the bus name: from then on it is the agent for everybody.
+    private(set) var isRequestingName = false
+    /// Whether the connection of the agent before this one may still own the name.
+    var isSuccessor = false
     /// What the agent before this one had yet to read.
     var predecessor: Predecessor?
     var whenPredecessorIsRead: (() -> Void)?
@@ -248,8 +254,10 @@ package final class Agent: BusPeer {
     }
 
     func requestName() {
+        if isOver { return }
+        isRequestingName = true
         // ALLOW_REPLACEMENT, DO_NOT_QUEUE, REPLACE_EXISTING
-        let flags: UInt32 = 1 | 4 | (configuration.replaces || predecessor != nil ? 2 : 0)
+        let flags: UInt32 = 1 | 4 | (configuration.replaces || isSuccessor ? 2 : 0)
         link.callBus("RequestName", [.string(AgentInterface.name), .uint32(flags)]) { [self] answer in
             switch answer {
             case .failure(let fault): report(.refused(fault.message))

@@ -16,6 +16,8 @@ package final class AgentService: Sendable {
 
     /// How long the bus may take to see to what the agent does at its end, in milliseconds.
     private static let farewell: Int64 = 2_000
+    /// How long it may take the agent to leave what it knows, in milliseconds: more than all that it waits for meanwhile.
+    private static let leaving: Int64 = 6_000
 
     private let thread: EventThread
 
@@ -69,10 +71,11 @@ package final class AgentService: Sendable {
         }
         thread.perform { loop in
             guard let agent = loop.tenant as? Agent else { return end(nil) }
-            if leaves { agent.leave(then: end) } else { agent.end { end(nil) } }
+            agent.finish(leaves: leaves, then: end)
         }
         // If the bus is gone, or does not answer, there is nothing to wait for.
-        let bequest: Bequest?? = outcome.wait(until: .now + AgentService.farewell) { $0 }
+        let limit = leaves ? AgentService.leaving : AgentService.farewell
+        let bequest: Bequest?? = outcome.wait(until: .now + limit) { $0 }
         thread.stop(waits: true)
         return bequest ?? nil
     }

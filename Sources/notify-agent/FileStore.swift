@@ -28,8 +28,9 @@ enum FileStore {
 
     private static func number(_ name: String) -> Int32? { getenv(name).flatMap { Int32(String(cString: $0)) } }
 
-    /// Leaves it to the agent that is started next.
+    /// Leaves it to the agent that is started next, in place of what this one was started with: there is room for one.
     static func keep(_ bequest: Bequest, _ logger: Logger) {
+        clear()
         let error = NotifySocket.tell("FDSTORE=1\nFDNAME=\(name)", [bequest.heritage, bequest.socket])
         if let error { logger.warning("can't leave anything to the next agent: \(error)") }
     }

@@ -88,6 +88,7 @@ class Judge:
         records = {}
         for who, reader in self.readers.items():
             records[who] = [self.parse(line) for line in reader.lines()]
+        self.records = records
         heard = {who: [record for record in records[who] if record.what == "H"] for who in self.observers}
         posts = self.posts(records, heard)
         violations = []
@@ -159,7 +160,20 @@ class Judge:
             other["act"] == "cut" and other["who"] == act["who"]
             and other["before"] < act["after"] and act["before"] < other["after"] + GRACE
             for other in acts
-        )
+        ) or self.observes_nothing(act)
+
+    def observes_nothing(self, act):
+        """Whether the program observed nothing just before or after the command: then it may have no connection."""
+        names = set(self.live.get(act["who"], ["?"]))
+        counts = [len(names)]
+        for record in self.records.get(act["who"], []):
+            if record.begin < act["after"] and record.what in "RC":
+                if record.what == "R" and record.status == 0:
+                    names.add(record.name)
+                elif record.what == "C":
+                    names.discard(record.name)
+                counts = [count for count in counts if record.end > act["before"]] + [len(names)]
+        return 0 in counts
 
     # One observer
 

@@ -262,12 +262,48 @@ struct StoppedTests {
         withExtendedLifetime(posters) {}
     }
 
+    /// A program that observes nothing else would then have no connection any more, and no agent would know it.
+    @Test(arguments: busKinds)
+    func `a name that a program was adding when it was stopped is observed when it continues`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let witness = try start(
+            productPath("chaos-witness"),
+            ["/dev/stdout", agent.bus.socketPath],
+            environment: ["DBUS_SESSION_BUS_ADDRESS": agent.bus.address]
+        )
+        try witness.writeInput("add com.example.first\nsync begun\n")
+        try witness.waitForOutput(containing: "begun")
+        let name = try #require(try agent.list().first { $0["pid"]?.uint32 == UInt32(witness.pid) }?["name"]?.string)
+        // Nothing is answered before it is stopped.
+        agent.bus.stop()
+        try witness.writeInput("cancel com.example.first\nadd com.example.next\n")
+        try witness.waitForOutput(containing: "\nC ")
+        witness.send(signal: SIGSTOP)
+        try #require(waitUntil { processState(witness.pid) == "T" })
+        agent.bus.resume()
+        // The bus has something for it in any case.
+        let client = try RawBusClient(address: agent.bus.address)
+        var ping = RawMessage(.call)
+        (ping.destination, ping.path, ping.interface, ping.member) = (name, "/", "org.freedesktop.DBus.Peer", "Ping")
+        try client.send(ping)
+        try #require(waitUntil(timeout: .patience) { (try? agent.isParked(witness.pid)) == true })
+        witness.send(signal: SIGCONT)
+        try witness.writeInput("sync added\n")
+        let said = try witness.waitForOutput(containing: "added")
+        let lines = said.split(separator: "\n")
+        try #require(lines.contains { $0.hasPrefix("R ") && $0.hasSuffix(" 0 com.example.next") }, "\(said)")
+        try agent.makeCenter().post("com.example.next")
+        try witness.waitForOutput(containing: "H ")
+    }
+
     @Test(arguments: busKinds)
     func `a parked process whose agent was killed misses no name`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try startObserver(agent)
         let poster = agent.makeCenter()
         observer.send(signal: SIGSTOP)
+        // It could still hear a post until then.
+        #expect(waitUntil { processState(observer.pid) == "T" })
         try poster.post("com.example.stop.0")
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         try poster.synchronize(timeout: .patience)

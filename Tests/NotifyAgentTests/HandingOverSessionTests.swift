@@ -9,17 +9,7 @@ struct HandingOverSessionTests {
     private static let rounds = isLongRun ? 100 : 3
 
     private func startAgentUnit(_ session: UserSession) throws {
-        let agent = try productPath("notify-agent")
-        try session.unit(
-            "notify-agent.service",
-            "[Unit]",
-            "StartLimitIntervalSec=0",
-            "[Service]",
-            "Type=dbus",
-            "BusName=org.notifybus.Agent1",
-            "ExecStart=\(agent)",
-            "FileDescriptorStoreMax=2"
-        )
+        try session.agentUnit()
         try session.shell("systemctl --user start notify-agent")
     }
 
@@ -34,7 +24,7 @@ struct HandingOverSessionTests {
             """
         )
         try session.until("grep -q live \"$HOME/log\" && grep -q live \"$HOME/frozen.log\"")
-        try session.shell("notify-state com.example.state=42 && notify-lifecycle suspend $one")
+        try session.shell("notify-state set com.example.state 42 && notify-lifecycle suspend $one")
         try session.shell("notify-lifecycle suspend --freeze $two && notify-post com.example.n1")
         // Posts all the time, of every name but some.
         try session.shell(
@@ -43,10 +33,10 @@ struct HandingOverSessionTests {
             for i in $(seq \(Self.rounds)); do
               systemctl --user restart notify-agent
               notify-post com.example.n700
-              [[ $(notify-state com.example.state) == 42 ]] || { echo "the state is lost"; false; }
-              [[ $(sed -n 's/^State:[[:space:]]*\\(.\\).*/\\1/p' /proc/$two/status) == T ]] || { echo "it runs"; false; }
+              [[ $(notify-state com.example.state) == 42 ]] || wrong="the state is lost"
+              [[ $(sed -n 's/^State:[[:space:]]*\\(.\\).*/\\1/p' /proc/$two/status) == T ]] || wrong="it runs"
             done
-            touch "$HOME/done"; wait $poster
+            touch "$HOME/done"; wait $poster; echo "$wrong"; [[ -z $wrong ]]
             """,
             timeout: .seconds(600)
         )
@@ -74,6 +64,94 @@ struct HandingOverSessionTests {
         try session.until("grep -q '^State:.[SR]' /proc/$one/status")
     }
 
+    // MARK: - Three in a row
+
+    /// The second one is stopped at some moment of its start, so that it has gone no further when it is asked to end.
+    @Test(arguments: busKinds)
+    func `an agent that is restarted as soon as it has started passes on what it was left`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.entry(
+            "limited",
+            "name = com.example.limited",
+            "run = sh -c 'echo run >>$HOME/limited'",
+            "limit = 1/3600s"
+        )
+        try session.shell("printf '[nap]\\napps = org.example.Editor\\n' >\"$HOME/.config/notifybus/nap.conf\"")
+        try startAgentUnit(session)
+        try session.until("notify-lifecycle launches -q >\"$HOME/list\" && ! grep -q waking \"$HOME/list\"")
+        try session.shell("notify-post com.example.limited")
+        try session.until("has limited 1")
+        try session.waitFor("idle", of: "limited")
+        try session.shell("notify-post com.example.limited")
+        try session.waitFor("limited", of: "limited")
+        try session.shell(
+            """
+            notify-wait -v -f com.example.state $(seq -f com.example.n%g 0 399) com.example.last >"$HOME/heard" 2>"$HOME/log" & one=$!
+            notify-wait -v -f com.example.n1 com.example.n2 >"$HOME/frozen" 2>"$HOME/frozen.log" & two=$!
+            """
+        )
+        try session.until("grep -q live \"$HOME/log\" && grep -q live \"$HOME/frozen.log\"")
+        try session.shell(
+            """
+            notify-state set com.example.state 42 && notify-lifecycle nap off && notify-lifecycle suspend $one &&
+              notify-lifecycle suspend --freeze $two && notify-post com.example.n1
+            """
+        )
+        try session.shell(
+            "group=/sys/fs/cgroup$(systemctl --user show -P ControlGroup notify-agent)/cgroup.procs; [[ -e $group ]]"
+        )
+        let moments = isLongRun ? 200 : 12
+        for moment in 0..<moments {
+            try session.shell(
+                """
+                old=$(systemctl --user show -P MainPID notify-agent)
+                notify-post com.example.n\(100 + moment)
+                systemctl --user restart --no-block notify-agent
+                new=; until { read -r new <"$group"; } 2>/dev/null; [[ $new && $new != "$old" ]]; do :; done
+                pause 0.\(moment < 2 ? "00" : moment < 20 ? "0" : "")\(moment < 2 ? moment : moment * 5)
+                kill -STOP $new
+                systemctl --user restart notify-agent
+                [[ $(notify-state com.example.state) == 42 ]] || wrong="the state is lost at moment \(moment)"
+                [[ $(sed -n 's/^State:[[:space:]]*\\(.\\).*/\\1/p' /proc/$two/status) == T ]] || wrong="it runs at moment \(moment)"
+                notify-lifecycle status | grep -q 'naps:.*off' || wrong="naps are on at moment \(moment)"
+                echo "$wrong"; [[ -z $wrong ]]
+                """
+            )
+            #expect(try session.field("due", of: "limited") == "1", "at moment \(moment)")
+        }
+        try session.shell("notify-lifecycle resume $one && notify-post com.example.last")
+        try session.until("grep -q last \"$HOME/heard\"")
+        let expected = ["com.example.n1"] + (0..<moments).map { "com.example.n\(100 + $0)" } + ["com.example.last"]
+        #expect(try session.shell("sort \"$HOME/heard\"") == expected.sorted().map { $0 + "\n" }.joined())
+        try session.shell("notify-lifecycle resume $two && notify-post com.example.n2")
+        try session.until("grep -q n2 \"$HOME/frozen\"")
+        #expect(try session.shell("cat \"$HOME/frozen\"") == "com.example.n1\ncom.example.n2\n")
+        #expect(try session.lines("limited") == 1)
+    }
+
+    @Test(arguments: busKinds)
+    func `of several agents that take over at once one knows everything`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.startAgent()
+        try session.shell("notify-wait -v -f $(seq -f com.example.n%g 0 99) >\"$HOME/heard\" 2>\"$HOME/log\" & one=$!")
+        try session.until("grep -q live \"$HOME/log\"")
+        try session.shell("notify-lifecycle suspend $one")
+        for round in 0..<(isLongRun ? 30 : 3) {
+            try session.shell(
+                """
+                notify-post com.example.n\(round)
+                for i in 1 2 3; do notify-agent --replace >>"$HOME/agent.log" 2>&1 & agents="$agents $!"; done
+                """
+            )
+            try session.until("alive=; for i in $agents; do ! kill -0 $i || alive+=.; done; [[ $alive == . ]]")
+        }
+        try session.shell("notify-lifecycle resume $one && notify-post com.example.n99")
+        try session.until("grep -q n99 \"$HOME/heard\"")
+        let expected = (0..<(isLongRun ? 30 : 3)).map { "com.example.n\($0)" } + ["com.example.n99"]
+        #expect(try session.shell("sort \"$HOME/heard\"") == expected.sorted().map { $0 + "\n" }.joined())
+        try session.shell("kill $agents 2>/dev/null; wait $agents || true")
+    }
+
     // MARK: - No successor
 
     /// Frozen programs may stay stopped for so long, in seconds, whatever becomes of the next agent.
@@ -81,17 +159,10 @@ struct HandingOverSessionTests {
 
     /// Starts the agent in a unit whose program can be exchanged, and freezes an observer.
     private func freeze(_ session: UserSession) throws {
-        try session.unit(
-            "notify-agent.service",
-            "[Unit]",
-            "StartLimitIntervalSec=0",
-            "[Service]",
-            "Type=dbus",
-            "BusName=org.notifybus.Agent1",
+        try session.agentUnit(
             // The commands are one program, which goes by the name that it is started with.
             "ExecStart=@\(session.home)/agent notify-agent",
-            "ExecStopPost=@\(session.home)/agent notify-agent --thaw",
-            "FileDescriptorStoreMax=2"
+            "ExecStopPost=@\(session.home)/agent notify-agent --thaw"
         )
         try session.shell(
             """
@@ -148,7 +219,7 @@ struct HandingOverSessionTests {
         try session.shell("notify-agent --replace >\"$HOME/next.log\" 2>&1 & next=$!")
         let bus = "busctl --user call org.freedesktop.DBus / org.freedesktop.DBus"
         try session.until("[[ $(\(bus) GetConnectionUnixProcessID s org.notifybus.Agent1) == \"u $next\" ]]")
-        try session.shell("[[ $(state $one) == T ]]; kill -KILL $next")
+        try session.shell("[[ $(state $one) == T ]] && kill -KILL $next")
         try session.until("[[ $(state $one) != T ]]", timeout: limit)
     }
 

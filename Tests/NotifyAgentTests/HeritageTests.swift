@@ -146,4 +146,27 @@ import Testing
         let log = try withExtendedLifetime(old) { try successor.waitForErrorOutput(containing: "ready") }
         #expect(log.contains("ignored what another agent has left"))
     }
+
+    @Test(arguments: busKinds)
+    func `an agent that is asked to end while it hands over finishes that first`(kind: BusKind) throws {
+        let scene = try AgentBus(kind)
+        let observer = try RawBusClient(address: scene.bus.address)
+        let successor = try RawBusClient(address: scene.bus.address, passesDescriptors: true)
+        try #require(try observer.register(["com.example.a"]).kind == .reply)
+        // As long as this is not answered, the agent waits, a second at most.
+        _ = try observer.begin(observer.uniqueName, "background")
+        while try observer.readCall().member != "SetState" {}
+        var request = RawMessage(.call)
+        request.destination = AgentInterface.name
+        request.path = AgentInterface.path
+        request.interface = AgentInterface.name
+        request.member = AgentInterface.HandOver.member
+        let serial = try successor.send(request)
+        // The agent has begun with it when it answers this.
+        try #require(try successor.callAgent("Ping", interface: "org.freedesktop.DBus.Peer").kind == .reply)
+        scene.agent.send(signal: SIGTERM)
+        let answer = try successor.answer(to: serial)
+        #expect(answer.kind == .reply, "\(answer.errorName ?? "")")
+        #expect(try scene.agent.wait(timeout: .patience).status == 0)
+    }
 }

@@ -15,17 +15,7 @@ struct LaunchHandingOverTests {
 
     /// Starts an agent, and defines a function of the shell that has another one take over from it.
     private func startAgent(_ session: UserSession, _ way: Way) throws {
-        try session.unit(
-            "notify-agent.service",
-            "[Unit]",
-            "StartLimitIntervalSec=0",
-            "[Service]",
-            "Type=dbus",
-            "BusName=org.notifybus.Agent1",
-            "ExecStart=\(try productPath("notify-agent"))",
-            "StandardError=append:%h/agent.log",
-            "FileDescriptorStoreMax=2"
-        )
+        try session.agentUnit()
         try session.shell("replacements=0")
         switch way {
         case .replace:

@@ -77,7 +77,22 @@ final class UserSession: Sendable {
     }
 
     /// Writes a unit for the user manager.
-    func unit(_ name: String, _ lines: String...) throws {
+    func unit(_ name: String, _ lines: String...) throws { try unit(name, lines) }
+
+    /// Writes the unit of the agent, which may be restarted as often as a test likes, and for which what an agent leaves is
+    /// kept meanwhile.
+    ///
+    /// - Parameter settings: how it is started, unless in the usual way.
+    func agentUnit(_ settings: String...) throws {
+        let usual = ["ExecStart=\(try productPath("notify-agent"))", "StandardError=append:%h/agent.log"]
+        try unit(
+            "notify-agent.service",
+            ["[Unit]", "StartLimitIntervalSec=0", "[Service]", "Type=dbus", "BusName=org.notifybus.Agent1"]
+                + ["FileDescriptorStoreMax=2"] + (settings.isEmpty ? usual : settings)
+        )
+    }
+
+    private func unit(_ name: String, _ lines: [String]) throws {
         try write("\(home)/.config/systemd/user/\(name)", lines)
         try shell("systemctl --user daemon-reload")
     }

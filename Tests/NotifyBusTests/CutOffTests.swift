@@ -54,6 +54,32 @@ import Testing
         observation.cancel()
     }
 
+    /// The connection of a program is cut when an agent parks it.
+    @Test(arguments: busKinds)
+    func `what is being registered when the connection is cut is registered on the next one`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let relay = try BusRelay(to: bus.address)
+        defer { relay.close() }
+        let (center, poster) = (NotifyCenter(bus: .address(relay.address)), bus.makeCenter())
+        let count = Counter()
+        // Nothing else is observed, for which the connection would be made again.
+        try center.addObserver(for: "com.example.first") { _ in }.cancel()
+        for round in 1...20 {
+            let outcome = Recorder<Result<NotifyCenter.Observation, any Error>>()
+            relay.hold()
+            startThread {
+                outcome.append(Result { try center.addObserver(for: "com.example.next") { _ in count.add() } })
+            }
+            relay.cutAll()
+            relay.resume()
+            try #require(outcome.wait(forCount: 1, timeout: .patience))
+            let observation = try #require(outcome.elements.first).get()
+            try poster.post("com.example.next")
+            try #require(count.wait(for: round))
+            observation.cancel()
+        }
+    }
+
     @Test(arguments: busKinds)
     func `nothing is delivered just because another bus has replaced the previous one`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

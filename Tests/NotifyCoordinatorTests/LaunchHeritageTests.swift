@@ -113,4 +113,21 @@ import Testing
             #expect(next.starts.count == 1)
         }
     }
+
+    @Test func `of what programs hear, only what their files name counts`() throws {
+        let (name, prefix) = (try NotifyName("com.example.c"), NamePrefix("com.example.d."))
+        let left = heritage { left in
+            left.heard = Subjects(names: [Self.name, name], prefixes: [prefix, NamePrefix("com.example.e.")])
+        }
+        let next = successor([left]) { entry in
+            entry.subjects = Subjects(names: [name, LauncherWorld.other], prefixes: [prefix])
+        }
+        #expect(next.launcher.heritage(unrequested: []).map(\.heard) == [Subjects(names: [name], prefixes: [prefix])])
+    }
+
+    @Test func `what programs hear is handed over in bounded number`() throws {
+        let names = Set(try (0..<262_200).map { try NotifyName("com.example.n\($0)") })
+        let next = successor([heritage { $0.heard.names = names }]) { $0.subjects.names = names }
+        #expect(next.launcher.heritage(unrequested: []).map(\.heard.names.count) == [262_144])
+    }
 }

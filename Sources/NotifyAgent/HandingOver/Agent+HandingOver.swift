@@ -19,7 +19,8 @@ extension Agent {
             throw .accessDenied("Only an agent of user \(geteuid()) can take over from this one.")
         }
         guard call.wantsReply else { return }
-        guard !isHandingOver else { throw .failed("This agent is already handing over to another one.") }
+        // The bus answers when the next agent ends this connection: the caller then asks that one.
+        guard !isHandingOver else { return }
         bequeath(keepsFrozen: true) { [self] bequest in
             guard let bequest else {
                 link.refuse(call, .failed("This agent can't hand over what it knows."))
@@ -36,10 +37,23 @@ extension Agent {
         }
     }
 
+    /// Ends. If a successor has called, it gets what this agent knows first.
+    ///
+    /// - Parameters:
+    ///   - leaves: whether there is a service manager that can keep it if it restarts the agent.
+    ///   - completion: receives what it is to keep.
+    func finish(leaves: Bool, then completion: @escaping (Bequest?) -> Void) {
+        guard isHandingOver, !isOver else {
+            return leaves ? leave(then: completion) : end { completion(nil) }
+        }
+        // What it waits for has a limit.
+        _ = loop.after(Agent.pause) { [self] in finish(leaves: leaves, then: completion) }
+    }
+
     /// The agent ends because it is restarted: it leaves what it knows, for the service manager to keep.
     ///
     /// - Parameter completion: receives nil if the agent ends for good, or has handed over already.
-    func leave(then completion: @escaping (Bequest?) -> Void) {
+    private func leave(then completion: @escaping (Bequest?) -> Void) {
         if isOver { return end { completion(nil) } }
         isBeingRestarted { [self] isRestarted in
             guard isRestarted, !isOver, !isHandingOver else { return end { completion(nil) } }
@@ -66,21 +80,44 @@ extension Agent {
         isHandingOver = true
         launching?.prepareToLeave()
         awaitRest(until: .now + Agent.patience) { [self] in
-            completion(isOver ? nil : makeBequest(keepsFrozen: keepsFrozen))
+            if isOver { return completion(nil) }
+            completion(passOn(keepsFrozen: keepsFrozen) ?? makeBequest(keepsFrozen: keepsFrozen))
         }
+    }
+
+    /// What the agent before this one has left, if this one has not touched it: nothing is lost if the next one takes over
+    /// from that one instead.
+    private func passOn(keepsFrozen: Bool) -> Bequest? {
+        guard !isRequestingName, let bequest = predecessor?.bequest.take() else { return nil }
+        let frozen = coordinator.heritage.processes.filter { $0.frozenFor != nil }.map(\.id)
+        hasHandedOver = true
+        end(keepingFrozen: keepsFrozen ? frozen : [])
+        logger.notice("passing on", metadata: ["from": "\(predecessor?.name ?? "")"])
+        return bequest
+    }
+
+    private func end(keepingFrozen kept: [ProcessID]) {
+        end(keeping: Set(kept))
+        processes.leave(kept)
     }
 
     private func awaitRest(until limit: MonotonicTime, then completion: @escaping () -> Void) {
         // The answer shows that the bus has taken what was sent before.
         link.callBus("GetId", []) { [self] _ in
             let isAtRest =
-                coordinator.isAtRest && link.isAtRest && !isBusy && events.isEmpty && launching?.isAtRest != false
-            if isAtRest || isOver || limit <= .now { return completion() }
+                isServing && coordinator.isAtRest && link.isAtRest && !isBusy && events.isEmpty
+                && launching?.isAtRest != false
+            let isUntouched = predecessor != nil && !isRequestingName
+            let isTakingOver = isAsking || predecessor != nil
+            let isLate = limit + (isTakingOver ? 2 * Agent.patience : 0) <= .now
+            if isAtRest || isUntouched || isOver || isLate { return completion() }
             _ = loop.after(Agent.pause) { [self] in awaitRest(until: limit, then: completion) }
         }
     }
 
     private func makeBequest(keepsFrozen: Bool) -> Bequest? {
+        // Its stream has not been read up to the mark in time.
+        if predecessor != nil { handle(.heritageIsPartial) }
         var heritage = coordinator.heritage
         if !keepsFrozen { for index in heritage.processes.indices { heritage.processes[index].frozenFor = nil } }
         var estate = Estate()
@@ -92,9 +129,7 @@ extension Agent {
         guard let unread = link.leave() else { return nil }
         loop.remove(link)
         hasHandedOver = true
-        let kept = heritage.processes.filter { $0.frozenFor != nil }.map(\.id)
-        end(keeping: Set(kept))
-        processes.leave(kept)
+        end(keepingFrozen: heritage.processes.filter { $0.frozenFor != nil }.map(\.id))
         (estate.heritage, estate.agent, estate.unread) = (heritage, uniqueName, unread)
         let file = estate.bytes.map(MemoryFile.make) ?? -1
         let socket = fcntl(link.descriptor, F_DUPFD_CLOEXEC, 0)
@@ -110,7 +145,8 @@ extension Agent {
 
     // MARK: - The service manager
 
-    /// Asks the service manager whether it stops the agent in order to start it again.
+    /// Asks the service manager whether it stops the agent in order to start it again. If it does not answer in time, that is
+    /// assumed: it keeps nothing for an agent that it has stopped for good.
     private func isBeingRestarted(then completion: @escaping (Bool) -> Void) {
         let manager = "org.freedesktop.systemd1"
         /// Whichever comes first, the answer or the time.
@@ -120,7 +156,7 @@ extension Agent {
             isAnswered = true
             completion(isRestarted)
         }
-        _ = loop.after(Agent.pause * 250) { finish(false) }
+        _ = loop.after(Agent.pause * 250) { finish(true) }
         func property(_ name: String, of path: String, _ interface: String, _ completion: @escaping (BusValue?) -> Void)
         {
             link.call(

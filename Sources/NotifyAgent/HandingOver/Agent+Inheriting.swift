@@ -11,7 +11,8 @@ struct Predecessor {
     static let id = ConnectionID(0)
 
     let name: String
-    let socket: DescriptorBox
+    /// What it has left, until this agent begins to read its stream.
+    let bequest: BequestBox
     let unread: [UInt8]
     let launches: [LaunchHeritage]
     let posts: [UnidentifiedPost]
@@ -34,19 +35,26 @@ extension Agent {
         /// Whichever comes first, the answer or the time.
         var isAnswered = false
         let goOn: (Bequest?) -> Void = { [self] bequest in
-            if isAnswered {
+            if isAnswered || isOver {
                 bequest?.close()
                 return
             }
             isAnswered = true
+            isAsking = false
             if let bequest { inherit(bequest, otherwise: completion) } else { completion() }
         }
+        isAsking = true
         _ = loop.after(Agent.patience) { goOn(nil) }
+        askForHeritage(until: .now + Agent.patience, then: goOn)
+    }
+
+    /// Asks whoever is the agent to hand over; its successor, if it has handed over to another one meanwhile.
+    private func askForHeritage(until limit: MonotonicTime, then completion: @escaping (Bequest?) -> Void) {
         link.findOwner(of: AgentInterface.name) { [self] owner in
-            guard case .success(let owner) = owner else { return goOn(nil) }
+            guard case .success(let owner) = owner, !isOver else { return completion(nil) }
             link.findUser(of: owner) { [self] user in
                 // What another user's agent says may not be true.
-                guard (try? user.get()) == geteuid() else { return goOn(nil) }
+                guard (try? user.get()) == geteuid() else { return completion(nil) }
                 let call = AgentInterface.HandOver()
                 link.call(
                     owner,
@@ -54,14 +62,16 @@ extension Agent {
                     interface: AgentInterface.name,
                     member: AgentInterface.HandOver.member,
                     call.arguments
-                ) { [logger] answer in
+                ) { [self] answer in
                     switch answer {
                     case .success(let values):
                         let given = try? AgentInterface.HandOver.Answer(values)
-                        goOn(given.map { Bequest(heritage: $0.heritage, socket: $0.socket) })
+                        completion(given.map { Bequest(heritage: $0.heritage, socket: $0.socket) })
+                    case .failure(let fault) where fault.saysGone && limit > .now:
+                        askForHeritage(until: limit, then: completion)
                     case .failure(let fault):
                         logger.notice("the agent before this one hands nothing over: \(fault.message)")
-                        goOn(nil)
+                        completion(nil)
                     }
                 }
             }
@@ -81,13 +91,15 @@ extension Agent {
             estate = try Estate(reading: bytes)
         } catch {
             logger.warning("ignored what another agent has left: \(error.text(for: "It"))")
+            // The bus may have yet to notice the end of its connection, which owns the name.
+            isSuccessor = true
             bequest.end()
             return completion()
         }
-        close(bequest.heritage)
+        isSuccessor = true
         predecessor = Predecessor(
             name: estate.agent,
-            socket: DescriptorBox(bequest.socket),
+            bequest: BequestBox(bequest),
             unread: estate.unread,
             launches: estate.launches,
             posts: estate.posts
@@ -120,6 +132,8 @@ extension Agent {
     /// - Parameter completion: called when that is done, or at once if there is none.
     func readPredecessor(then completion: @escaping () -> Void) {
         guard let predecessor else { return completion() }
+        guard let bequest = predecessor.bequest.take() else { return }
+        close(bequest.heritage)
         // What comes behind this is heard here.
         let mark = UInt64.random(in: 1...(.max))
         link.tell(
@@ -129,7 +143,7 @@ extension Agent {
             member: ObserverInterface.Mark.member,
             ObserverInterface.Mark(mark).arguments
         )
-        let stream = ParkedStream(socket: predecessor.socket.take(), process: nil, agent: uniqueName, mark: mark)
+        let stream = ParkedStream(socket: bequest.socket, process: nil, agent: uniqueName, mark: mark)
         if let launching {
             stream.passOn(launching.subjects) { [weak launching] in launching?.handleFound($0, from: $1) }
         }

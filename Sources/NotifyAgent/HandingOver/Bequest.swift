@@ -46,6 +46,20 @@ package struct Bequest: Sendable {
     }
 }
 
+/// What an agent has left, to be taken once.
+final class BequestBox {
+    private var content: Bequest?
+
+    init(_ bequest: Bequest) { content = bequest }
+
+    deinit { content?.close() }
+
+    func take() -> Bequest? {
+        defer { content = nil }
+        return content
+    }
+}
+
 /// Files that exist only in memory.
 enum MemoryFile {
     /// More is not read.

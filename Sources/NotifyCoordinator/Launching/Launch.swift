@@ -113,7 +113,11 @@ struct Launch: Hashable {
         for name in heritage.missed.prefix(Launch.maximumDue) where entry.subjects.contains(name) {
             _ = missed.insert(name)
         }
-        heardBefore = heritage.heard.subtracting(Subjects(names: Set(due.names)))
+        // What its file does not name is of no use, and may be anything.
+        heardBefore = Subjects(
+            names: heritage.heard.names.filter { entry.subjects.contains($0) && !due.contains($0) },
+            prefixes: heritage.heard.prefixes.intersection(entry.subjects.prefixes)
+        )
         recentStarts = heritage.recentStarts.suffix(entry.limit.starts).filter { (0...now).contains($0) }
     }
 

@@ -26,11 +26,13 @@ package struct LaunchHeritage: Equatable, Sendable {
     /// Whether there is nothing to know.
     package var isEmpty: Bool { due.isEmpty && missed.isEmpty && heard.isEmpty && recentStarts.isEmpty }
 
-    /// Drops names if there are too many. An entry of which one is left is started all the same.
+    /// Drops names if there are too many. An entry of which one is left is started all the same; and if it is forgotten that
+    /// a program hears a name, that starts it once too often.
     fileprivate func limited(amongst count: Int) -> LaunchHeritage {
         var result = self
         let share = max(1, LaunchHeritage.maximumNames / max(1, count))
         (result.due, result.missed) = (Array(due.prefix(share)), Array(missed.prefix(share)))
+        result.heard = Subjects(names: Set(heard.names.prefix(share)), prefixes: Set(heard.prefixes.prefix(share)))
         return result
     }
 }

@@ -76,7 +76,7 @@ extension BusLink {
                 if topic.isOwed { unrestored -= 1 }
                 topic.isOwed = false
                 topic.state = .active
-                topic.wasActive = true
+                (topic.wasActive, topic.losses) = (true, 0)
             }
         }
         noteRestored()

@@ -58,6 +58,11 @@ package final class BusLink {
     package private(set) var wasCutOff = false
     /// Whether the last connection, if any, was to another bus: the bus was restarted.
     package private(set) var isOnAnotherBus = false
+    /// Whether the bus had accepted the connection that is lost, and the next one has yet to succeed or to fail: perhaps it
+    /// has ended only because the agent had parked the program. What is being registered is registered on the next one.
+    private var isReturning = false
+    /// So often, at most: a bus may end each connection because of what is registered.
+    private static let maximumLosses = 4
     /// Why there is no connection.
     private(set) var lossError: NotifyBusError?
 
@@ -195,10 +200,11 @@ package final class BusLink {
                 tellPeer(of: topic, added: true)
                 sendRules(of: topic)
             }
-        case .opening where !isReplacement:
+        case .opening where !isReplacement || isReturning:
             break  // Everything that is registered is sent when the connection is ready.
         case .closed where retry.time == nil:
             connect()
+        case .closed where isReturning: break
         default:
             // Those who wait for the bus are served once it is there.
             registry.settle { _ in if !topic.waitsForBus { topic.state = .failed(.disconnected) } }
@@ -325,6 +331,7 @@ package final class BusLink {
     func becomeReady() {
         phase = .ready
         retry.reset()
+        isReturning = false
         lossError = nil
         let identity = connection?.busGUID
         isOnAnotherBus = identity == nil || identity != busIdentity
@@ -374,8 +381,10 @@ package final class BusLink {
         reach = RuleReach()
         users = UserDirectory()
 
+        let wasReturning = isReturning
         var hasLost = false
         var hasWaiters = false
+        isReturning = false
         registry.settle(absence: wasReady ? .disconnected : error) { topics in
             topics.forEach { topic in
                 switch topic.state {
@@ -384,15 +393,23 @@ package final class BusLink {
                     hasLost = true
                 case .adding where topic.waitsForBus:
                     hasWaiters = true
+                case .adding where wasReady && topic.losses < BusLink.maximumLosses:
+                    topic.losses += 1
+                    isReturning = true
                 case .adding:
                     // Somebody is waiting for it, and is informed.
-                    topic.state = .failed(wasReady ? .disconnected : error)
+                    topic.state = .failed(wasReady || wasReturning ? .disconnected : error)
                 case .failed:
                     break
                 }
             }
         }
-        if hasLost || hasWaiters || peer?.keepsConnection == true { retry.schedule() } else { retry.reset() }
+        if hasLost || hasWaiters || isReturning || peer?.keepsConnection == true {
+            isReturning = wasReady
+            retry.schedule()
+        } else {
+            retry.reset()
+        }
         isReplacement = hasLost
         let isNews = hasLost && wasReady || hasWaiters && !hasLost && !isAwaited
         isAwaited = hasWaiters && !hasLost

@@ -67,7 +67,7 @@ final class Registry: Sendable {
                 if isNew {
                     state.commands.append(.add(topic))
                 } else if case .failed = topic.state {
-                    topic.state = .adding
+                    (topic.state, topic.losses) = (.adding, 0)
                     state.commands.append(.add(topic))
                 }
                 return topic

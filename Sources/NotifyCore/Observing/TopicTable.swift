@@ -149,6 +149,8 @@ final class Topic: @unchecked Sendable {
     var wasActive = false
     /// Whether it must be live before the center reports that the bus is back.
     var isOwed = false
+    /// On how many connections it was registered that were lost before the bus had answered.
+    var losses = 0
     /// For how many of the rules the bus has yet to reply.
     var unanswered = 0
     /// Whether it has refused one.
