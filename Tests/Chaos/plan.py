@@ -159,7 +159,7 @@ def states_of(source, number, only):
 def world_of(seed, number, only):
     """What happens to everybody in a round; None in a quiet one."""
     order = [act for act in WORLD if act in only]
-    block, index = divmod(number - 1, len(order) + 1)
+    block, index = divmod(number, len(order) + 1)
     random.Random(f"{seed}/world/{block}").shuffle(order)
     return [*order, None][index]
 

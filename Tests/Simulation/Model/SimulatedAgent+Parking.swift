@@ -23,14 +23,9 @@ extension SimulatedAgent {
         guard world.processes[drains[place].process].isStopped, world.bus[index].isOpen else {
             return finishDrain(place, world)
         }
-        guard let message = world.bus[index].inbox.popFirst() else { return }
+        // The process continued, read the mark, and is stopped again: the agent waits for a while, and ends it.
+        guard let message = world.bus[index].inbox.popFirst() else { return finishDrain(place, world) }
         if take(message, place, world) { finishDrain(place, world) }
-    }
-
-    /// Streams in which nothing will come any more, not even the mark: the process continued, read it, and is stopped again.
-    func stuckStreams(_ world: World) -> [Int] {
-        guard world.bus.isIdle(connection) else { return [] }
-        return drains.indices.filter { !world.canRead(drains[$0]) }
     }
 
     /// - Returns: whether it is the mark.

@@ -13,7 +13,7 @@ extension World {
         }
         for poster in posters { next = min(next, poster.deadline ?? .max) }
         next = min(next, agent?.leavesAt ?? .max, agent?.heritageAgesAt ?? .max)
-        if let agent, agent.isStuck(self) || !agent.stuckStreams(self).isEmpty { next = min(next, clock) }
+        if let agent, agent.isStuck(self) { next = min(next, clock) }
         return next == .max ? nil : next
     }
 
@@ -25,7 +25,6 @@ extension World {
         }
         for poster in posters where poster.deadline.map({ $0 <= clock }) ?? false { poster.deadlineHasPassed(self) }
         if let agent, agent.isStuck(self) { agent.finishReading(self) }
-        if let agent, let stream = agent.stuckStreams(self).first { return agent.finishDrain(stream, self) }
         if let agent, let age = agent.heritageAgesAt, age <= clock { agent.heritageIsOld(self) }
         if let agent, let end = agent.leavesAt, end <= clock {
             agent.handOver(self)

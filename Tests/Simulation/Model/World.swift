@@ -232,12 +232,13 @@ package final class World {
         if agent.canLeave(self) { enabled.append(.handOver) }
         if agent.canReadPredecessor(self) { enabled.append(.readPredecessor) }
         if !agent.news.isEmpty { enabled.append(.news) }
-        for place in agent.drains.indices where canRead(agent.drains[place]) { enabled.append(.stream(place)) }
+        for place in agent.drains.indices where canRead(agent.drains[place], agent) { enabled.append(.stream(place)) }
         for process in processes.indices where canNotice(process, agent) { enabled.append(.notice(process)) }
     }
 
-    func canRead(_ drain: SimulatedAgent.Drain) -> Bool {
-        !processes[drain.process].isStopped || bus.hasNews(drain.connection)
+    func canRead(_ drain: SimulatedAgent.Drain, _ agent: SimulatedAgent) -> Bool {
+        // Once the bus has read the mark, it is in the stream, or the process has read it.
+        !processes[drain.process].isStopped || bus.hasNews(drain.connection) || bus.isIdle(agent.connection)
     }
 
     func canNotice(_ process: Int, _ agent: SimulatedAgent) -> Bool {
