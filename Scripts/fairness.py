@@ -359,34 +359,49 @@ def coming_and_going(count, rounds):
 
 
 def crowd(begin):
-    """240 connections behind the relay, all of which hear each of 60,000 names by three prefixes."""
+    """240 connections behind the relay, of a few programs, all of which hear each of 60,000 names by three prefixes."""
     stem = "com.example.flood.crowd."
-    clients = []
-    for _ in range(240):
-        clients.append(Client())
-        prefixes = (stem[:-7], stem[:-1], stem)
-        clients[-1].ask(agent("Register", "a{sv}", register([], prefixes=prefixes), to=RELAY))
+    readers = []
+    for _ in range(4):
+        reader, writer = os.pipe()
+        readers.append(reader)
+        if os.fork() == 0:
+            try:
+                hear_all(60, (stem[:-7], stem[:-1], stem), lambda: os.write(writer, b"."))
+            finally:
+                os._exit(0)
+    for reader in readers:
+        os.read(reader, 1)
     poster = Client()
     begin()
-    if os.fork() == 0:
-        for number in range(COUNT):
-            poster.send(post(f"{stem}n{number:05}"))
-        os._exit(0)
+    for number in range(COUNT):
+        poster.send(post(f"{stem}n{number:05}"))
+    for _ in readers:
+        os.wait()
+
+
+def hear_all(count, prefixes, ready):
+    """Connections that observe prefixes behind the relay and answer it, until they hear nothing for some seconds."""
+    clients = {}
+    for _ in range(count):
+        client = Client()
+        kind, body = client.ask(agent("Register", "a{sv}", register([], prefixes=prefixes), to=RELAY))
+        if kind != 2:
+            print(f"  not heard behind the relay: {body}", file=sys.stderr)
+        clients[client.socket.fileno()] = client
+    ready()
     poll = select.poll()
-    sockets = {client.socket.fileno(): client for client in clients}
-    for number in sockets:
+    for number in clients:
         poll.register(number, select.POLLIN)
     end = time.monotonic() + PATIENCE
-    while (ready := poll.poll(3000)) and time.monotonic() < end:
-        for number, _ in ready:
-            client = sockets[number]
+    while (found := poll.poll(3000)) and time.monotonic() < end:
+        for number, _ in found:
             while True:
-                kind, _, sender, serial, _ = client.receive()
+                kind, _, sender, serial, _ = clients[number].receive()
                 if kind == 1:
-                    client.send(answer(sender, serial))
-                if not client.hasMore():
+                    clients[number].send(answer(sender, serial))
+                if not clients[number].hasMore():
                     break
-    os.wait()
 
 
 def many(kind, count=COUNT):
