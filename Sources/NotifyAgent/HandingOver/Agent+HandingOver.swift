@@ -73,6 +73,7 @@ extension Agent {
     private func awaitRest(until limit: MonotonicTime, then completion: @escaping () -> Void) {
         // The answer shows that the bus has taken what was sent before.
         link.callBus("GetId", []) { [self] _ in
+            link.writeCollected()
             let isAtRest =
                 coordinator.isAtRest && link.isAtRest && !isBusy && events.isEmpty && launching?.isAtRest != false
             if isAtRest || isOver || limit <= .now { return completion() }
