@@ -39,16 +39,26 @@ import Testing
         #expect(world.refusals[later[2]]?.kind == .limitExceeded)
     }
 
-    @Test func `an application in a sandbox may observe so much in all its connections, and leaves others theirs`() throws {
+    @Test func `an application in a sandbox may observe so much in all its connections, and leaves others theirs`()
+        throws
+    {
         var quotas = Quotas()
         (quotas.sandboxNames, quotas.sandboxPrefixes) = (100, 10)
         var world = World(quotas)
-        func register(_ name: String, _ pid: Int32, _ count: Int, prefixes: Int = 0, application: String = "org.example.A")
-            throws -> CallID
-        {
-            let prefixes = (0..<prefixes).map { "p\($0)." }
-            return try world.register(
-                name, World.process(pid), names(count), prefixes: prefixes, application: application, isRelayed: true
+        func register(
+            _ name: String,
+            _ pid: Int32,
+            _ count: Int,
+            prefixes: Int = 0,
+            application: String = "org.example.A"
+        ) throws -> CallID {
+            try world.register(
+                name,
+                World.process(pid),
+                names(count),
+                prefixes: (0..<prefixes).map { "p\($0)." },
+                application: application,
+                isRelayed: true
             )
         }
         let parts = [

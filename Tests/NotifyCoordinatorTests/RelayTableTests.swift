@@ -205,7 +205,8 @@ import Testing
         #expect(nobody == .queued([]) && follower == .follower(4) && !table.hasWork)
     }
 
-    @Test func `where a line has no room, names that are observed in full are kept, and every loss is counted`() throws {
+    @Test func `where a line has no room, names that are observed in full are kept, and every loss is counted`() throws
+    {
         var table = RelayTable(room: 1_000)
         for (client, process) in [("a", process), ("b", other)] { _ = table.enter(client, of: process, in: .suspended) }
         _ = try table.add(subjects("last", prefixes: [""]), to: "a")

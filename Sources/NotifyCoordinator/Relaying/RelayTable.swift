@@ -103,7 +103,8 @@ package struct RelayTable: Hashable, Sendable {
     // MARK: - Who observes what
 
     /// - Returns: false if the client is already known; then nothing changes.
-    package mutating func enter(_ name: String, of process: ProcessID, _ owner: Owner, in state: LifecycleState) -> Bool {
+    package mutating func enter(_ name: String, of process: ProcessID, _ owner: Owner, in state: LifecycleState) -> Bool
+    {
         guard clients[name] == nil else { return false }
         groups[owner, default: Group()].count += 1
         var client = Client(
@@ -431,13 +432,17 @@ package struct RelayTable: Hashable, Sendable {
 
     /// A client hears these from now on.
     private mutating func listen(_ name: String, to subjects: Subjects) {
-        guard let owner = clients[name]?.owner, let new = groups[owner]?.listeners.insert(name, for: subjects) else { return }
+        guard let owner = clients[name]?.owner, let new = groups[owner]?.listeners.insert(name, for: subjects) else {
+            return
+        }
         _ = audience.insert(owner, for: new)
     }
 
     /// A client no longer hears these.
     private mutating func ignore(_ subjects: Subjects, _ name: String) {
-        guard let owner = clients[name]?.owner, let old = groups[owner]?.listeners.remove(name, for: subjects) else { return }
+        guard let owner = clients[name]?.owner, let old = groups[owner]?.listeners.remove(name, for: subjects) else {
+            return
+        }
         _ = audience.remove(owner, for: old)
     }
 

@@ -26,7 +26,8 @@ extension Scope {
         .forgetsAnswer: "exempt", .forgetsSuperseded: "superseded", .forgetsProcess: "cut",
         .launcherTellsNothing: "launch", .relayConfirmsFirst: "relay",
         .relayOvertakesPosts: "relay in the background", .relayAnswersEarly: "relay in the background",
-        .relayWaitsForSilent: "relay", .relayOvertakesLine: "relay in the background", .napsAtOnce: "naps", .ignoresUse: "naps in use", .keepsNappers: "naps",
+        .relayOvertakesLine: "relay in the background",
+        .relayWaitsForSilent: "relay", .napsAtOnce: "naps", .ignoresUse: "naps in use", .keepsNappers: "naps",
         .forgetsNappers: "naps without agent",
     ]
 }
