@@ -18,15 +18,15 @@ extension Coordinator {
         if previous == nil { try ledger.checkConnection(of: newcomer.user) }
         if let previous, let subjects = directory[previous]?.subjects {
             // What the previous one observed no longer counts.
-            ledger.observeLess(subjects, by: newcomer.user)
+            ledger.observeLess(subjects, by: directory[previous]?.holder ?? newcomer.holder)
             do throws(Refusal) {
-                try ledger.observe(newcomer.statement.subjects, by: newcomer.user)
+                try ledger.observe(newcomer.statement.subjects, by: newcomer.holder)
             } catch {
-                try? ledger.observe(subjects, by: newcomer.user)
+                try? ledger.observe(subjects, by: directory[previous]?.holder ?? newcomer.holder)
                 throw error
             }
         } else {
-            try ledger.observe(newcomer.statement.subjects, by: newcomer.user)
+            try ledger.observe(newcomer.statement.subjects, by: newcomer.holder)
         }
         enter(call, newcomer, previous)
     }
@@ -143,11 +143,11 @@ extension Coordinator {
     private mutating func renew(_ id: ConnectionID, _ call: CallID, _ newcomer: Newcomer) throws(Refusal) {
         guard let observer = directory[id] else { return }
         let (old, new) = (observer.subjects, newcomer.statement.subjects)
-        ledger.observeLess(old, by: observer.user)
+        ledger.observeLess(old, by: observer.holder)
         do throws(Refusal) {
-            try ledger.observe(new, by: observer.user)
+            try ledger.observe(new, by: observer.holder)
         } catch {
-            try? ledger.observe(old, by: observer.user)
+            try? ledger.observe(old, by: observer.holder)
             throw error
         }
         directory.change(id) { observer in
@@ -176,16 +176,16 @@ extension Coordinator {
             let fits =
                 observer.subjects.names.count + new.names.count <= Subjects.maximumNames
                 && observer.subjects.prefixes.count + new.prefixes.count <= Subjects.maximumPrefixes
-            return (new: new, fits: fits, user: observer.user)
+            return (new: new, fits: fits, holder: observer.holder)
         }
-        guard let (new, fits, user) = change else { return }
+        guard let (new, fits, holder) = change else { return }
         guard fits else {
             throw Refusal(
                 .limitExceeded,
                 "A connection can observe at most \(Subjects.maximumNames) names and \(Subjects.maximumPrefixes) prefixes."
             )
         }
-        try ledger.observe(new, by: user)
+        try ledger.observe(new, by: holder)
         directory.change(id) { observer in
             observer.subjects.formUnion(new)
             if observer.isParked, !observer.hasSocket { observer.gaps.formUnion(new) }
@@ -199,10 +199,10 @@ extension Coordinator {
         let change = directory.change(id) { observer in
             let gone = removed.intersection(observer.subjects)
             observer.subjects.subtract(gone)
-            return (gone: gone, user: observer.user)
+            return (gone: gone, holder: observer.holder)
         }
-        guard let (gone, user) = change else { return }
-        ledger.observeLess(gone, by: user)
+        guard let (gone, holder) = change else { return }
+        ledger.observeLess(gone, by: holder)
         observedNames.remove(gone)
         forget(gone, of: id)
         answer(call, .done)
@@ -246,7 +246,7 @@ extension Coordinator {
         guard var observer = directory.remove(id) else { return }
         ledger.forgetPending(observer.pending.take() + observer.deliveries.joined(), of: observer.user)
         ledger.connectionWent(of: observer.user)
-        if !keepsAccount { ledger.observeLess(observer.subjects, by: observer.user) }
+        if !keepsAccount { ledger.observeLess(observer.subjects, by: observer.holder) }
         observedNames.remove(observer.subjects)
         nameStates.forget(observer.subjects.names) { observedNames.containsExactly($0) }
         witnesses.forget(id)

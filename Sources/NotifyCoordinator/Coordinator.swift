@@ -125,6 +125,7 @@ package struct Coordinator {
         hasher.combine(requests)
         hasher.combine(window)
         hasher.combine(ledger.accounts)
+        hasher.combine(ledger.sandboxes)
         hasher.combine(calls)
         hasher.combine(heirs)
         hasher.combine(naps)

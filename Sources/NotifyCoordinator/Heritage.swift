@@ -134,7 +134,7 @@ extension Coordinator {
     private mutating func inherit(_ connection: Heritage.Connection, of process: Newcomer.ProcessFacts) {
         do throws(Refusal) {
             try ledger.checkConnection(of: process.id.user)
-            try ledger.observe(connection.subjects, by: process.id.user)
+            try ledger.observe(connection.subjects, by: Ledger.Holder(user: process.id.user))
         } catch { return }
         if directory.observers.isEmpty { emit(.observersCome) }
         if directory[process: process.id] == nil { directory.insert(ObservingProcess(process)) }

@@ -41,6 +41,8 @@ struct ObservingConnection: Hashable {
     let name: String
     let process: ProcessID
     let user: UInt32
+    /// Whose quotas limit what it observes.
+    let holder: Ledger.Holder
     /// Who loses a part of the window of calls as long as it does not reply.
     let owner: Owner
     var program: String
@@ -101,6 +103,7 @@ struct ObservingConnection: Hashable {
         name = newcomer.name
         process = newcomer.process.id
         user = newcomer.user
+        holder = newcomer.holder
         owner = Owner(newcomer.process.id, agentUser: agentUser)
         program = newcomer.statement.program
         subjects = newcomer.statement.subjects
@@ -222,4 +225,13 @@ enum ObserverCall: Hashable {
     case delivery(ConnectionID)
     /// The states that it is to remember.
     case states(ConnectionID)
+}
+
+extension Newcomer {
+    /// Whose quotas limit what it observes: all instances of an application in a sandbox are one.
+    var holder: Ledger.Holder {
+        guard isRelayed else { return Ledger.Holder(user: user) }
+        let application = process.application
+        return Ledger.Holder(user: user, sandbox: application.isEmpty ? "Process \(process.id.pid)" : application)
+    }
 }

@@ -10,6 +10,10 @@ package struct Quotas: Sendable {
     package var prefixes = 4_096
     /// The size of names and prefixes, each its length plus 64 bytes.
     package var bytes = 12 << 20
+    /// What programs in a sandbox may observe through the relay, in all connections of an application together. An application
+    /// knows the names that it is interested in; so much takes the agent some 30 ms. Each prefix costs the bus a rule.
+    package var sandboxNames = 4_096
+    package var sandboxPrefixes = 256
     /// Pending calls: those that wait for their turn, and those that have not been answered yet. See `CallLedger`.
     package var calls = 1_024
     /// The size of the pending calls. There may always be one, however large it is.
@@ -36,8 +40,17 @@ struct Ledger {
         }
     }
 
+    /// Whose account what a connection observes counts towards.
+    struct Holder: Hashable {
+        let user: UInt32
+        /// Who is in a sandbox and observes through the relay, as a subject of a sentence; nil for others.
+        var sandbox: String?
+    }
+
     let quotas: Quotas
     private(set) var accounts: [UInt32: Account] = [:]
+    /// What those in sandboxes observe, which counts towards their users' accounts as well.
+    private(set) var sandboxes: [Holder: Account] = [:]
     /// The usage of all users, and its maximum since memory was last given back.
     private var bytes = 0
     private var peak = 0
@@ -62,7 +75,9 @@ struct Ledger {
     }
 
     /// Records that a connection observes more. Nothing is recorded if it is too much.
-    mutating func observe(_ subjects: Subjects, by user: UInt32) throws(Refusal) {
+    mutating func observe(_ subjects: Subjects, by holder: Holder) throws(Refusal) {
+        let user = holder.user
+        let sandbox = try sandboxAccount(of: holder, observing: subjects)
         var account = self[user]
         account.names += subjects.names.count
         account.prefixes += subjects.prefixes.count
@@ -77,14 +92,35 @@ struct Ledger {
             throw Ledger.refusal(user, "\(quotas.bytes >> 20) MB of names and prefixes")
         }
         change(user) { $0 = account }
+        if let sandbox { sandboxes[holder] = sandbox }
     }
 
-    mutating func observeLess(_ subjects: Subjects, by user: UInt32) {
-        change(user) { account in
+    /// The account of a sandbox once it observes more; nil if the holder is in none.
+    private func sandboxAccount(of holder: Holder, observing subjects: Subjects) throws(Refusal) -> Account? {
+        guard let sandbox = holder.sandbox else { return nil }
+        var account = sandboxes[holder] ?? Account()
+        account.names += subjects.names.count
+        account.prefixes += subjects.prefixes.count
+        guard account.names <= quotas.sandboxNames, account.prefixes <= quotas.sandboxPrefixes else {
+            throw Refusal(
+                .limitExceeded,
+                "\(sandbox) is in a sandbox, and can observe at most \(quotas.sandboxNames) names and "
+                    + "\(quotas.sandboxPrefixes) prefixes in all its connections together."
+            )
+        }
+        return account
+    }
+
+    mutating func observeLess(_ subjects: Subjects, by holder: Holder) {
+        change(holder.user) { account in
             account.names -= subjects.names.count
             account.prefixes -= subjects.prefixes.count
             account.bytes -= Ledger.cost(subjects)
         }
+        guard holder.sandbox != nil, var account = sandboxes[holder] else { return }
+        account.names -= subjects.names.count
+        account.prefixes -= subjects.prefixes.count
+        sandboxes[holder] = account.isEmpty ? nil : account
     }
 
     mutating func connectionCame(of user: UInt32) { change(user) { $0.connections += 1 } }

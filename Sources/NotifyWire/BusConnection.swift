@@ -226,7 +226,7 @@ package final class BusConnection {
         // Zero is not a valid serial.
         nextSerial = nextSerial == .max ? 1 : nextSerial + 1
         sentCount &+= UInt64(bytes.count)
-        let open = entry == nil && !gathers && own.isOurs ? socket : nil
+        let open = entry == nil && !gathers && !collects && own.isOurs ? socket : nil
         return bytes.withUnsafeBytes { output.write($0, descriptors, to: open) }
     }
 
@@ -241,8 +241,13 @@ package final class BusConnection {
     }
 
     /// Whether messages are held back to be written together: the bus then receives them without others in between.
-    package var gathers = false {
-        didSet { if !gathers, entry == nil, own.isOurs { output.flush(to: socket) } }
+    package var gathers = false { didSet { writeQueued() } }
+
+    /// Whether messages are held back for a moment, which saves the system calls, unless they are gathered.
+    package var collects = false { didSet { if !collects { writeQueued() } } }
+
+    private func writeQueued() {
+        if entry == nil, own.isOurs { output.flush(to: socket) }
     }
 
     /// How many bytes are queued.

@@ -39,6 +39,56 @@ import Testing
         #expect(world.refusals[later[2]]?.kind == .limitExceeded)
     }
 
+    @Test func `an application in a sandbox may observe so much in all its connections, and leaves others theirs`()
+        throws
+    {
+        var quotas = Quotas()
+        (quotas.sandboxNames, quotas.sandboxPrefixes) = (100, 10)
+        var world = World(quotas)
+        func register(
+            _ name: String,
+            _ pid: Int32,
+            _ count: Int,
+            prefixes: Int = 0,
+            application: String = "org.example.A"
+        ) throws -> CallID {
+            try world.register(
+                name,
+                World.process(pid),
+                names(count),
+                prefixes: (0..<prefixes).map { "p\($0)." },
+                application: application,
+                isRelayed: true
+            )
+        }
+        let parts = [
+            try register(":1.1", 11, 40), try register(":1.2", 12, 60), try register(":1.3", 13, 1),
+            try register(":1.4", 13, 0, prefixes: 10), try register(":1.5", 13, 0, prefixes: 1),
+        ]
+        #expect(parts.map { world.refusals[$0] == nil } == [true, true, false, true, false])
+        #expect(
+            world.refusals[parts[2]]?.message
+                == "org.example.A is in a sandbox, and can observe at most 100 names and 10 prefixes in all its "
+                + "connections together."
+        )
+        let more = world.call()
+        world.send(.addNames(more, from: ":1.1", try Subjects(names: ["org.example"], prefixes: [])))
+        #expect(world.refusals[more]?.kind == .limitExceeded)
+        // Another one has as much, and what is outside of any has more.
+        let others = [
+            try register(":1.6", 14, 100, application: "org.example.B"), try register(":1.7", 15, 100, application: ""),
+            try world.register(":1.8", World.process(16), names(300), application: "org.example.A"),
+        ]
+        #expect(others.allSatisfy { world.answers[$0] != nil })
+        // What is observed no longer makes room.
+        world.send(.removeNames(world.call(), from: ":1.1", try Subjects(names: names(10), prefixes: [])))
+        let last = world.call()
+        world.send(.addNames(last, from: ":1.2", try Subjects(names: names(10, "org.example"), prefixes: [])))
+        #expect(world.refusals[last] == nil)
+        for id in world.coordinator.list.map(\.id) { world.send(.connectionEnded(id)) }
+        #expect(world.coordinator.ledger.sandboxes.isEmpty && world.coordinator.ledger.accounts.isEmpty)
+    }
+
     @Test func `a connection that replaces another one needs no place of its own`() throws {
         var quotas = Quotas()
         quotas.connections = 1
@@ -123,8 +173,8 @@ import Testing
         var ledger = Ledger(Quotas())
         let subjects = try Subjects(names: names(1), prefixes: ["com."])
         ledger.connectionCame(of: 1)
-        try ledger.observe(subjects, by: 1)
-        ledger.observeLess(subjects, by: 1)
+        try ledger.observe(subjects, by: Ledger.Holder(user: 1))
+        ledger.observeLess(subjects, by: Ledger.Holder(user: 1))
         ledger.connectionWent(of: 1)
         #expect(ledger.accounts.isEmpty)
     }

@@ -8,6 +8,7 @@ import Testing
 /// What the relay keeps for each program, as values.
 @Suite struct RelayTableTests {
     private let process = ProcessID(pid: 1, startTime: 1, user: 0)
+    private let other = ProcessID(pid: 2, startTime: 1, user: 0)
 
     private func name(_ text: String) throws -> NotifyName { try NotifyName(text) }
 
@@ -42,7 +43,7 @@ import Testing
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .suspended)
         _ = try table.add(subjects("x", prefixes: ["com."]), to: "a")
-        for text in ["x", "com.y"] { _ = table.posted(RelayTable.Post(try name(text), from: "")) }
+        for text in ["x", "com.y"] { _ = table.hear(RelayTable.Post(try name(text), from: "")) }
         #expect(table.waitingCount(of: "a") == 2)
         _ = try table.remove(subjects("x"), from: "a")
         #expect(table.waitingCount(of: "a") == 1)
@@ -52,7 +53,7 @@ import Testing
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = try table.add(subjects("x", prefixes: ["x", ""]), to: "a")
-        for _ in 0..<3 { _ = table.posted(RelayTable.Post(try name("x"), from: ":1.1")) }
+        for _ in 0..<3 { _ = table.hear(RelayTable.Post(try name("x"), from: ":1.1")) }
         let result8 = table.takeBatch(for: "a", limit: 2)?.count
         #expect(result8 == 2)
         let result9 = table.takeBatch(for: "a", limit: 2)
@@ -80,7 +81,7 @@ import Testing
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = try table.add(subjects("x", "y", "z"), to: "a")
-        func post(_ text: String) throws { _ = table.posted(RelayTable.Post(try name(text), from: ":1.1")) }
+        func post(_ text: String) throws { _ = table.hear(RelayTable.Post(try name(text), from: ":1.1")) }
         for text in ["x", "x", "x"] { try post(text) }
         _ = table.prepare(.suspended, of: "a")
         table.confirm(.suspended, of: "a")
@@ -96,7 +97,7 @@ import Testing
         for text in ["x", "y", "x", "z", "y"] { try post(text) }
         _ = table.takeBatch(for: "a", limit: 1)
         // This one waits for "x", "y" and "x", and the next one for "z" and "y" as well.
-        let (second, third) = (table.posted(RelayTable.Post(try name("w"), from: "")).isEmpty, table.wait(2, for: "a"))
+        let (second, third) = (table.hear(RelayTable.Post(try name("w"), from: "")).isEmpty, table.wait(2, for: "a"))
         #expect(second && third == 2)
         let none = try table.remove(subjects("y"), from: "a").waiters
         #expect(none == [])
@@ -120,9 +121,9 @@ import Testing
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = try table.add(subjects("x", "y"), to: "a")
-        for text in ["x", "x"] { _ = table.posted(RelayTable.Post(try name(text), from: ":1.1")) }
+        for text in ["x", "x"] { _ = table.hear(RelayTable.Post(try name(text), from: ":1.1")) }
         _ = table.wait(1, for: "a")
-        for _ in 0..<5 { _ = table.posted(RelayTable.Post(try name("y"), from: ":1.1")) }
+        for _ in 0..<5 { _ = table.hear(RelayTable.Post(try name("y"), from: ":1.1")) }
         let early = try table.remove(subjects("y"), from: "a").waiters
         #expect(early == [])
         for expected in [[], [1]] {
@@ -140,7 +141,7 @@ import Testing
             _ = try table.add(subjects("com.example.a", prefixes: ["", "com.", "com.example."]), to: client)
         }
         for text in ["com.example.a", "com.example.b"] {
-            let all = table.posted(RelayTable.Post(try name(text), from: ":1.1"))
+            let all = table.hear(RelayTable.Post(try name(text), from: ":1.1"))
             #expect(all == Set(clients))
         }
         for client in clients {
@@ -149,6 +150,77 @@ import Testing
         }
         for client in clients { _ = table.forget(client) }
         #expect(table.ruleCount == 0)
+    }
+
+    @Test func `a post waits once for each owner, whose clients have it when it is their owner's turn`() throws {
+        var table = RelayTable()
+        let crowd = (0..<100).map { ":1.\($0)" }
+        for client in crowd { _ = table.enter(client, of: process, in: .foreground) }
+        _ = table.enter("b", of: other, in: .foreground)
+        for client in crowd + ["b"] { _ = try table.add(subjects("com.a", prefixes: ["com.", ""]), to: client) }
+        for number in 0..<3 { table.posted(RelayTable.Post(try name("com.n\(number)"), from: "")) }
+        table.posted(RelayTable.Post(try name("com.a"), from: ""))
+        // Nothing has been done yet for any of the many.
+        #expect(crowd.allSatisfy { table.waitingCount(of: $0) == 0 })
+        var steps: [Set<String>] = []
+        while case .queued(let names)? = table.next() { steps.append(names) }
+        #expect(steps.count == 8)
+        for pair in stride(from: 0, to: 8, by: 2) {
+            #expect(Set([steps[pair].count, steps[pair + 1].count]) == [1, 100])
+        }
+        for client in crowd + ["b"] {
+            let batch = table.takeBatch(for: client, limit: 10)?.map(\.name.string)
+            #expect(batch == ["com.n0", "com.n1", "com.n2", "com.a"])
+        }
+        #expect(!table.hasWork)
+    }
+
+    @Test func `what follows posts comes after them, and no later post is put before it`() throws {
+        var table = RelayTable()
+        for client in ["a", "b"] { _ = table.enter(client, of: process, in: client == "a" ? .foreground : .background) }
+        for client in ["a", "b"] { _ = try table.add(subjects("x"), to: client) }
+        let post = RelayTable.Post(try name("x"), from: "")
+        #expect(table.follow(1, for: "b") == false, "there is nothing before it")
+        // As many as are coalesced.
+        for _ in 0..<5_000 { table.posted(post) }
+        for number in 2...3 {
+            let follows = table.follow(number, for: "b")
+            #expect(follows)
+        }
+        table.posted(post)
+        var heard = 0
+        while let step = table.next(), step != .follower(2) {
+            #expect(step == .queued(["a"]))
+            heard += 1
+        }
+        #expect(heard == 4_096)
+        _ = table.prepare(.foreground, of: "b")
+        let (third, last, none) = (table.next(), table.next(), table.next())
+        #expect(third == .follower(3) && last == .queued(["a", "b"]) && none == nil)
+        // What has followed posts is still due when everybody has left.
+        table.posted(post)
+        _ = table.follow(4, for: "b")
+        for client in ["a", "b"] { _ = table.forget(client) }
+        let (nobody, follower) = (table.next(), table.next())
+        #expect(nobody == .queued([]) && follower == .follower(4) && !table.hasWork)
+    }
+
+    @Test func `where a line has no room, names that are observed in full are kept, and every loss is counted`() throws
+    {
+        var table = RelayTable(room: 1_000)
+        for (client, process) in [("a", process), ("b", other)] { _ = table.enter(client, of: process, in: .suspended) }
+        _ = try table.add(subjects("last", prefixes: [""]), to: "a")
+        _ = try table.add(subjects(prefixes: ["n.1"]), to: "b")
+        for number in 0..<100 { table.posted(RelayTable.Post(try name("n.\(number)"), from: "")) }
+        for _ in 0..<3 { table.posted(RelayTable.Post(try name("last"), from: "")) }
+        let (lost, none) = (table.droppedCount(of: "a"), table.droppedCount(of: "b"))
+        #expect(lost > 80 && none == 0)
+        // A client that comes later has lost nothing.
+        _ = table.enter("c", of: process, in: .foreground)
+        #expect(table.droppedCount(of: "c") == 0)
+        while table.next() != nil {}
+        #expect(table.waitingCount(of: "a") == 101 - Int(lost) && table.waitingCount(of: "b") == 11)
+        #expect(table.droppedCount(of: "a") == lost)
     }
 
     @Test func `a rule that the bus refuses fails whoever asked for it, and nobody else who waits`() throws {
@@ -222,13 +294,12 @@ import Testing
 
     @Test func `names that only a prefix matches are limited for each sandbox; observed names are not`() throws {
         var table = RelayTable(room: 1_000)
-        let other = ProcessID(pid: 2, startTime: 1, user: 0)
         _ = table.enter("a", of: process, in: .suspended)
         _ = table.enter("b", of: other, in: .suspended)
         _ = try table.add(subjects("last", prefixes: [""]), to: "a")
         _ = try table.add(subjects(prefixes: [""]), to: "b")
-        for number in 0..<100 { _ = table.posted(RelayTable.Post(try name("n.\(number)"), from: "")) }
-        _ = table.posted(RelayTable.Post(try name("last"), from: ""))
+        for number in 0..<100 { _ = table.hear(RelayTable.Post(try name("n.\(number)"), from: "")) }
+        _ = table.hear(RelayTable.Post(try name("last"), from: ""))
         #expect(table.waitingCount(of: "a") < 20)
         #expect(table.droppedCount(of: "a") > 80)
         _ = table.prepare(.foreground, of: "a")
@@ -237,7 +308,7 @@ import Testing
         #expect(try result21 == (name("last")))
         _ = table.batchIsRead(by: "a")
         // There is room again, and for the other one there always was.
-        let result22 = try table.posted(RelayTable.Post(name("m"), from: ""))
+        let result22 = try table.hear(RelayTable.Post(name("m"), from: ""))
         #expect(result22 == ["a", "b"])
         let result23 = table.takeBatch(for: "a", limit: 256)?.count
         #expect(result23 == 1)
@@ -248,7 +319,7 @@ import Testing
         var table = RelayTable(room: 1_000)
         _ = table.enter("a", of: process, in: .foreground)
         _ = try table.add(subjects(prefixes: [""]), to: "a")
-        for number in 0..<5 { _ = table.posted(RelayTable.Post(try name("n.\(number)"), from: "")) }
+        for number in 0..<5 { _ = table.hear(RelayTable.Post(try name("n.\(number)"), from: "")) }
         for number in 5..<500 {
             let count = table.takeBatch(for: "a", limit: 1)?.count
             #expect(count == 1)
@@ -257,19 +328,19 @@ import Testing
                 _ = table.takeBatch(for: "a", limit: 1)
             }
             _ = table.batchIsRead(by: "a")
-            _ = table.posted(RelayTable.Post(try name("n.\(number)"), from: ""))
+            _ = table.hear(RelayTable.Post(try name("n.\(number)"), from: ""))
         }
         #expect(table.waitingCount(of: "a") == 5 && table.droppedCount(of: "a") == 0)
         // What is coalesced, or no longer wanted, does not count twice, or for ever.
         for number in 500..<560 {
-            for _ in 0..<20 { _ = table.posted(RelayTable.Post(try name("n.\(number % 5)"), from: "")) }
+            for _ in 0..<20 { _ = table.hear(RelayTable.Post(try name("n.\(number % 5)"), from: "")) }
             _ = table.prepare(.suspended, of: "a")
             _ = table.prepare(.foreground, of: "a")
             _ = try table.remove(subjects(prefixes: [""]), from: "a")
             _ = try table.add(subjects(prefixes: [""]), to: "a")
         }
         let before = table.droppedCount(of: "a")
-        for number in 0..<5 { _ = table.posted(RelayTable.Post(try name("last.\(number)"), from: "")) }
+        for number in 0..<5 { _ = table.hear(RelayTable.Post(try name("last.\(number)"), from: "")) }
         #expect(table.waitingCount(of: "a") == 5 && table.droppedCount(of: "a") == before)
     }
 
@@ -308,9 +379,9 @@ import Testing
         // Exactly what it observes is passed on.
         let strange: NotifyName = "com.example.part1.n1.more"
         #expect(heard.contains(strange))
-        #expect(table.posted(RelayTable.Post(strange, from: ":1.9")).isEmpty)
+        #expect(table.hear(RelayTable.Post(strange, from: ":1.9")).isEmpty)
         let own: NotifyName = "com.example.part1.n1"
-        #expect(table.posted(RelayTable.Post(own, from: ":1.9")) == ["a"])
+        #expect(table.hear(RelayTable.Post(own, from: ":1.9")) == ["a"])
         for part in 0..<3 {
             let names = (0..<50).map { "com.example.part\(part).n\($0)" }
             let change = try table.remove(subjects(Array(names.dropFirst(part == 2 ? 30 : 0))), from: "a")
@@ -350,7 +421,7 @@ import Testing
         #expect(refused.clients == ["a"] && refused.unheard == change.heard)
         #expect(table.subjects(of: "a") == Subjects())
         let own: NotifyName = "com.example.many.n1"
-        #expect(table.posted(RelayTable.Post(own, from: ":1.9")) == ["b"])
+        #expect(table.hear(RelayTable.Post(own, from: ":1.9")) == ["b"])
     }
 
     @Test func `who hears some names, and which of them somebody hears, is known`() throws {
@@ -364,5 +435,21 @@ import Testing
         let refused = try table.refuse(subjects("x", "w"))
         #expect(try refused.clients == ["a", "c"] && refused.unheard == subjects("x"))
         #expect(try table.needed(among: some) == subjects(prefixes: ["com."]))
+    }
+}
+
+extension RelayTable {
+    fileprivate mutating func enter(_ name: String, of process: ProcessID, in state: LifecycleState) -> Bool {
+        enter(name, of: process, Owner(process, agentUser: process.user), in: state)
+    }
+
+    /// A post arrives, and is queued at once.
+    ///
+    /// - Returns: whom it is for.
+    fileprivate mutating func hear(_ post: Post) -> Set<String> {
+        posted(post)
+        var all: Set<String> = []
+        while case .queued(let names)? = next() { all.formUnion(names) }
+        return all
     }
 }

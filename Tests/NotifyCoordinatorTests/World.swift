@@ -197,6 +197,7 @@ struct World {
         _ names: [String] = [],
         prefixes: [String] = [],
         application: String = "",
+        isRelayed: Bool = false,
         _ change: (inout Newcomer.Statement) -> Void = { _ in }
     ) throws -> CallID {
         var statement = Newcomer.Statement(try Subjects(names: names, prefixes: prefixes))
@@ -207,7 +208,8 @@ struct World {
             name: name,
             user: process.user,
             process: facts,
-            hasSocket: true,
+            hasSocket: !isRelayed,
+            isRelayed: isRelayed,
             statement: statement
         )
         send(.register(call, newcomer))

@@ -78,6 +78,59 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `beyond its limit a sandbox is refused names with a sentence, part by part, and another has all of its own`(
+        kind: BusKind
+    ) throws {
+        let scene = try RelayScene(kind)
+        let process = try Stranger(address: scene.bus.address, user: geteuid(), .stays)
+        let (hostile, other) = (try RelayClient(address: scene.bus.address), RelayClient(process.client))
+        // Its connections count together.
+        let second = try RelayClient(address: scene.bus.address)
+        func names(_ part: Int) -> [String] { (0..<1_500).map { "com.example.part\(part).n\($0)" } }
+        try hostile.observe(names(0))
+        try second.observe(names(1))
+        for client in [hostile, second] {
+            let answer = try client.answer(to: client.addNames(names(2)))
+            #expect(answer.errorName == HostileClientTests.refused)
+            #expect(answer.string?.contains("can observe at most 4096 names and 256 prefixes") == true)
+        }
+        try other.observe(names(2))
+        try scene.post(["com.example.part2.n7", "com.example.part1.n7"])
+        try other.run { $0.heard == ["com.example.part2.n7"] }
+        try second.run { $0.heard == ["com.example.part1.n7"] }
+        // What it gives up makes room.
+        let call = try hostile.call("RemoveNames", "asas", RelayClient.subjects(names(0), []))
+        #expect(try hostile.answer(to: call).kind == .reply)
+        #expect(try second.answer(to: second.addNames(names(2))).kind == .reply)
+        withExtendedLifetime(process) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `each of a crowd of connections that hear the same hears all of it in order, also what it waits for`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let host = try RelayHost(bus)
+        let clients = try (0..<30).map { _ in try RelayClient(address: bus.address) }
+        for client in clients { try client.observe([], prefixes: ["com.", "com.example.", "com.example.n"]) }
+        let expected = (0..<2_000).map { "com.example.n\($0)" }
+        let results = Recorder<Bool>()
+        let poster = NotifyCenter(bus: .address(bus.address))
+        for name in expected { try poster.post(NotifyName(name)) }
+        try poster.synchronize(timeout: .patience)
+        for client in clients {
+            startThread {
+                let isAnswered = (try? client.answer(to: client.synchronize()).kind) == .reply
+                results.append(isAnswered && client.heard == expected)
+            }
+        }
+        try #require(results.wait(forCount: clients.count, timeout: .patience))
+        #expect(results.elements.allSatisfy { $0 })
+        poster.close()
+        host.close()
+    }
+
+    @Test(arguments: busKinds)
     func `another program's call is handled after a few of those that waited before it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let host = try RelayHost(bus, isHeld: true)

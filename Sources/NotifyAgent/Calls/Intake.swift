@@ -23,6 +23,10 @@ final class Intake {
     /// How long calls are handled before the bus is read again, in nanoseconds. It must be short: what a bus keeps for the
     /// agent is one queue of everybody's calls, and all of it must be read before another user's call is found behind it.
     private static let slice: Int64 = 100_000
+    /// How long the bus is read between two slices as long as there is something to read, in nanoseconds. A dbus-broker passes
+    /// on a few hundred calls at a time, which takes less: a slice after each would take half of the time that it takes to read
+    /// a flood, and all that is behind it.
+    private static let reading: Int64 = 1_000_000
 
     /// Calls of observers that may come faster than the agent takes them, and that nobody repeats if they are refused.
     fileprivate static let statements = [
@@ -54,6 +58,8 @@ final class Intake {
     private let link: BusLink
     var turns: Turns
     private var place = Place.unknown
+    /// How long the bus had been read when calls were handled last.
+    private var readingTime: Int64 = 0
 
     init(_ link: BusLink, _ quotas: Quotas) {
         self.link = link
@@ -67,6 +73,13 @@ final class Intake {
 
     /// When the bus must be read again if calls are handled from now on.
     var endOfSlice: MonotonicTime { MonotonicTime(nanoseconds: MonotonicTime.now.nanoseconds + Intake.slice) }
+
+    /// Whether calls that wait have their turn, and not what the bus has yet to pass on; then that begins.
+    func beginSlice() -> Bool {
+        guard !link.isBusy || link.readingTime - readingTime >= Intake.reading else { return false }
+        readingTime = link.readingTime
+        return true
+    }
 
     // MARK: - Large calls
 
@@ -208,6 +221,7 @@ extension Agent {
 
     /// Handles calls that have waited, until the bus must be read again.
     func serve() {
+        guard intake.beginSlice() else { return }
         let end = intake.endOfSlice
         while handleNext(), MonotonicTime.now < end {}
         if let turn = intake.nextLarge() { handle(turn) }

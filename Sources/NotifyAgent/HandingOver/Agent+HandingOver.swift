@@ -104,6 +104,7 @@ extension Agent {
     private func awaitRest(until limit: MonotonicTime, then completion: @escaping () -> Void) {
         // The answer shows that the bus has taken what was sent before.
         link.callBus("GetId", []) { [self] _ in
+            link.writeCollected()
             let isAtRest =
                 isServing && coordinator.isAtRest && link.isAtRest && !isBusy && events.isEmpty
                 && launching?.isAtRest != false

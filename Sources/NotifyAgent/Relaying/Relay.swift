@@ -56,6 +56,10 @@ final class Relay: BusPeer, PostListener {
     /// user.
     private static let ruleLimit = 256
 
+    /// How long posts are queued for those who are to hear them before the bus is read again, in nanoseconds. While there is
+    /// something to read, that takes most of the time: everybody's posts are in there.
+    private static let slice: Int64 = 500_000
+
     private let link: BusLink
     private let identity: Identity
     private let reporter: Reporter
@@ -66,6 +70,8 @@ final class Relay: BusPeer, PostListener {
     /// Calls that have begun and are not answered.
     private var pending: [Caller: Pending] = [:]
     private var handOverCount = 0
+    /// Programs that the agent lets observe, and for which nothing is heard yet.
+    private var newcomers: Set<String> = []
     /// How many match rules the bus has been sent, or is to remove, and has not dealt with.
     private var rulesUnderWay = 0
     /// Calls to programs.
@@ -74,6 +80,9 @@ final class Relay: BusPeer, PostListener {
     /// once more for all others.
     private var asking: [() -> Void] = []
     private var toBeAsked: [() -> Void] = []
+    /// What waits until the posts before it have been queued, by number.
+    private var followers: [Int: () -> Void] = [:]
+    private var lastFollower = 0
     /// Calls of Synchronize that wait until something has been read, by number.
     private var waiters: [Int: [BusCall]] = [:]
     private var lastWaiter = 0
@@ -116,8 +125,8 @@ final class Relay: BusPeer, PostListener {
         intake = Intake(link, quotas)
         window = CallWindow()
         rules = RuleQueue()
-        (pending, waiters, asking, toBeAsked) = ([:], [:], [], [])
-        (refusing, retryTime) = ([], nil)
+        (pending, waiters, asking, toBeAsked, followers) = ([:], [:], [], [], [:])
+        (refusing, retryTime, newcomers) = ([], nil, [])
         rulesUnderWay = 0
     }
 
@@ -249,6 +258,19 @@ final class Relay: BusPeer, PostListener {
         case .success(let all): values = all
         }
         let sender = call.sender
+        if case .register? = pending[Caller(call)]?.consequence {
+            guard let process, let entry = pending[Caller(call)],
+                let state = values.first?.string.flatMap(LifecycleState.init)
+            else { return refuse(call, .failed("The connection has left the bus.")) }
+            // At once: the agent may report next that it has left.
+            if table.enter(sender, of: process, entry.charge.caller.owner, in: state) { newcomers.insert(sender) }
+        }
+        follow(sender) { [self] in carryOut(call, values) }
+    }
+
+    /// What has been posted so far is queued for the caller.
+    private func carryOut(_ call: BusCall, _ values: [BusValue]) {
+        let sender = call.sender
         switch pending[Caller(call)]?.consequence {
         case nil: reply(to: call, values)
         case .remove(let subjects):
@@ -265,10 +287,7 @@ final class Relay: BusPeer, PostListener {
                 refuse(call, .failed(error.description))
             }
         case .register(let subjects):
-            guard let process, let state = values.first?.string.flatMap(LifecycleState.init) else {
-                return refuse(call, .failed("The connection has left the bus."))
-            }
-            if !table.enter(sender, of: process, in: state), let old = table.subjects(of: sender) {
+            if newcomers.remove(sender) == nil, let old = table.subjects(of: sender) {
                 drop(old.subtracting(subjects), of: sender)
             }
             let (heard, _, replaced) = table.add(subjects, to: sender)
@@ -300,6 +319,7 @@ final class Relay: BusPeer, PostListener {
         window.forget(.state(name))
         window.forget(.posts(name))
         refusing.remove(name)
+        newcomers.remove(name)
         callPrograms()
     }
 
@@ -397,7 +417,7 @@ final class Relay: BusPeer, PostListener {
     ///
     /// The agent's connection may be ahead of this one: what was posted before the agent was asked comes first.
     func tell(_ name: String, _ state: LifecycleState) {
-        afterPosts { [self] in change(name, to: state) }
+        afterPosts { [self] in follow(name) { [self] in change(name, to: state) } }
     }
 
     private func change(_ name: String, to state: LifecycleState) {
@@ -455,13 +475,40 @@ final class Relay: BusPeer, PostListener {
 
     func handle(post name: NotifyName, from sender: String) {
         guard SystemEvent.isRelayed(name) else { return }
-        for client in table.posted(RelayTable.Post(name, from: sender)) { pass(to: client) }
+        table.posted(RelayTable.Post(name, from: sender))
+        if MonotonicTime.now.nanoseconds - link.batchStart.nanoseconds < Relay.slice { takeStep() }
     }
 
     /// Passes on names that the agent has heard for a program.
     func keep(_ found: [NotifyName], for name: String) {
-        table.keep(found.filter(SystemEvent.isRelayed), for: name)
-        pass(to: name)
+        follow(name) { [self] in
+            table.keep(found.filter(SystemEvent.isRelayed), for: name)
+            pass(to: name)
+        }
+    }
+
+    /// Does this when what has been posted so far is queued for a program.
+    private func follow(_ name: String, _ work: @escaping () -> Void) {
+        lastFollower += 1
+        guard table.follow(lastFollower, for: name) else { return work() }
+        followers[lastFollower] = work
+    }
+
+    /// Queues posts for those who are to hear them, and does what has followed these, for a while.
+    private func takeSteps() {
+        let end = MonotonicTime.now.nanoseconds + Relay.slice
+        while takeStep(), MonotonicTime.now.nanoseconds < end {}
+    }
+
+    /// - Returns: false if there is nothing to do.
+    @discardableResult
+    private func takeStep() -> Bool {
+        switch table.next() {
+        case nil: return false
+        case .queued(let names): for name in names { pass(to: name) }
+        case .follower(let number): followers.removeValue(forKey: number)?()
+        }
+        return true
     }
 
     /// Passes on what is waiting, unless the program has yet to read the last batch.
@@ -493,11 +540,13 @@ final class Relay: BusPeer, PostListener {
     }
 
     var deadline: MonotonicTime? {
+        if table.hasWork { return MonotonicTime(nanoseconds: 0) }
         let windowDeadline = window.deadline.map { MonotonicTime(nanoseconds: $0) }
         return .earlier(.earlier(retryTime, windowDeadline), mayBegin ? intake.largeDeadline : nil)
     }
 
     func deadlineHasPassed() {
+        takeSteps()
         if let retryTime, retryTime <= .now {
             let names = refusing
             (refusing, self.retryTime) = ([], nil)
@@ -511,13 +560,15 @@ final class Relay: BusPeer, PostListener {
 
     /// Replies when the caller has read everything that has been posted so far.
     private func synchronize(_ call: BusCall) {
-        afterPosts { [self] in
-            lastWaiter += 1
-            if let number = table.wait(lastWaiter, for: call.sender) {
-                waiters[number, default: []].append(call)
-            } else {
-                reply(to: call)
-            }
+        afterPosts { [self] in follow(call.sender) { [self] in wait(call) } }
+    }
+
+    private func wait(_ call: BusCall) {
+        lastWaiter += 1
+        if let number = table.wait(lastWaiter, for: call.sender) {
+            waiters[number, default: []].append(call)
+        } else {
+            reply(to: call)
         }
     }
 

@@ -35,19 +35,25 @@ package struct ObservedNames: Hashable, Sendable {
     }
 
     mutating func insert(_ subjects: Subjects) {
-        counts.insert(subjects)
+        counts.count(subjects)
         guard !ordered.isEmpty else { return }
-        for name in subjects.names { touch(name, by: 1) }
+        for name in interesting(in: subjects) { touch(name, by: 1) }
         for prefix in subjects.prefixes { touchAll(with: prefix.string, by: 1) }
     }
 
     /// - Parameter subjects: what was inserted, in whatever parts.
     mutating func remove(_ subjects: Subjects) {
         if !ordered.isEmpty {
-            for name in subjects.names where counts[name] != nil { touch(name, by: -1) }
+            for name in interesting(in: subjects) where counts[name] != nil { touch(name, by: -1) }
             for prefix in subjects.prefixes where counts[prefix] != nil { touchAll(with: prefix.string, by: -1) }
         }
-        counts.remove(subjects)
+        counts.uncount(subjects)
+    }
+
+    /// The names of interest among many, or those of which most are none.
+    private func interesting(in subjects: Subjects) -> [NotifyName] {
+        subjects.names.count > ordered.count
+            ? ordered.filter(subjects.names.contains) : subjects.names.filter { interests[$0] != nil }
     }
 
     /// The names of interest that have become wanted or unwanted since the last time.

@@ -21,6 +21,11 @@ package struct SubjectIndex<Value> {
         byPrefix.forEachPrefix(of: name, body)
     }
 
+    /// Makes room for many more names at once.
+    private mutating func reserve(_ count: Int) {
+        if count > names.count { names.reserveCapacity(names.count + count) }
+    }
+
     /// Changes the value of each subject in its place; nil removes it.
     ///
     /// - Returns: the subjects for which `change` returned true.
@@ -30,6 +35,14 @@ package struct SubjectIndex<Value> {
         for prefix in subjects.prefixes where byPrefix.change(prefix, change) { changed.prefixes.insert(prefix) }
         compact()
         return changed
+    }
+
+    /// Changes the value of each subject in its place, as above, and does not say which: a set of as many names takes as long to
+    /// make as the rest.
+    private mutating func changeAll(_ subjects: Subjects, _ change: (inout Value?) -> Void) {
+        for name in subjects.names { change(&names[name]) }
+        for prefix in subjects.prefixes { byPrefix.change(prefix, change) }
+        compact()
     }
 
     /// Releases memory that is no longer needed.
@@ -67,6 +80,21 @@ extension SubjectIndex<Int> {
             guard let before = count else { return false }
             count = before > 1 ? before - 1 : nil
             return count == nil
+        }
+    }
+}
+
+extension SubjectIndex<Int> {
+    /// Counts each of these once more.
+    mutating func count(_ subjects: Subjects) {
+        reserve(subjects.names.count)
+        changeAll(subjects) { $0 = ($0 ?? 0) + 1 }
+    }
+
+    /// Counts each of these once less, as far as they are counted.
+    mutating func uncount(_ subjects: Subjects) {
+        changeAll(subjects) { count in
+            if let before = count { count = before > 1 ? before - 1 : nil }
         }
     }
 }

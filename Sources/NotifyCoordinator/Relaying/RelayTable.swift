@@ -11,7 +11,7 @@ package struct RelayTable: Hashable, Sendable {
         /// The unique name of the poster's connection; empty if this stands for the posts of several.
         package var sender: String
         /// What it takes up while it waits, in bytes; 0 if something else keeps its name in memory.
-        fileprivate var cost = 0
+        var cost = 0
 
         package init(_ name: NotifyName, from sender: String) {
             self.name = name
@@ -32,6 +32,9 @@ package struct RelayTable: Hashable, Sendable {
     struct Client: Hashable, Sendable {
         /// The process that the connection belongs to, which is the sandbox's proxy.
         let process: ProcessID
+        let owner: Owner
+        /// How many posts its owner had lost before it came.
+        let droppedBefore: UInt64
         var subjects = Subjects()
         /// By what its names are heard.
         var cover = NameCover()
@@ -52,14 +55,37 @@ package struct RelayTable: Hashable, Sendable {
         var dropped: UInt64 = 0
     }
 
-    /// How much memory the waiting names of one process's connections may take up, in bytes. Names observed in full don't
+    /// Whose clients share turns and memory.
+    private struct Group: Hashable, Sendable {
+        var count = 0
+        /// Which clients hear each subject.
+        var listeners = SubjectIndex<Set<String>>()
+        var line = PostLine()
+        /// The size of the names that wait for its clients and that nothing else keeps in memory.
+        var bytes = 0
+        /// How many posts were dropped because there was no room in its line.
+        var dropped: UInt64 = 0
+    }
+
+    /// What is next for an owner.
+    package enum Step: Equatable {
+        /// A post has been queued for these.
+        case queued(Set<String>)
+        /// What has followed posts is to be done.
+        case follower(Int)
+    }
+
+    /// How much memory the waiting names of one owner's connections may take up, in bytes. Names observed in full don't
     /// count, because their number is limited anyway.
     private let room: Int
     private var clients: [String: Client] = [:]
-    private var listeners = SubjectIndex<Set<String>>()
+    private var groups: [Owner: Group] = [:]
+    /// Which owners' clients hear each subject.
+    private var audience = SubjectIndex<Set<Owner>>()
+    /// The owners with something in their lines, in the order of their turns.
+    private var turns = Fifo<Owner>()
     /// How many clients need each rule, or needed it until another one that replaces it is in place.
     private var rules = SubjectIndex<Int>()
-    private var bytes: [ProcessID: Int] = [:]
 
     package init(room: Int = Quotas().pendingBytes) { self.room = room }
 
@@ -67,17 +93,24 @@ package struct RelayTable: Hashable, Sendable {
     package var count: Int { clients.count }
     package var ruleCount: Int { rules.count }
     package func contains(_ name: String) -> Bool { clients[name] != nil }
-    package func droppedCount(of name: String) -> UInt64 { clients[name]?.dropped ?? 0 }
+    package func droppedCount(of name: String) -> UInt64 {
+        guard let client = clients[name] else { return 0 }
+        return client.dropped + (groups[client.owner]?.dropped ?? 0) - client.droppedBefore
+    }
     package func waitingCount(of name: String) -> Int { clients[name]?.queue.count ?? 0 }
     package func process(of name: String) -> ProcessID? { clients[name]?.process }
 
     // MARK: - Who observes what
 
     /// - Returns: false if the client is already known; then nothing changes.
-    package mutating func enter(_ name: String, of process: ProcessID, in state: LifecycleState) -> Bool {
+    package mutating func enter(_ name: String, of process: ProcessID, _ owner: Owner, in state: LifecycleState) -> Bool
+    {
         guard clients[name] == nil else { return false }
+        groups[owner, default: Group()].count += 1
         var client = Client(
             process: process,
+            owner: owner,
+            droppedBefore: groups[owner]?.dropped ?? 0,
             isHearing: state != .background,
             isPassing: state == .foreground
         )
@@ -103,7 +136,7 @@ package struct RelayTable: Hashable, Sendable {
         }
         let change = clients.values[index].cover.add(new.names)
         guard clients.values[index].isHearing else { return (Subjects(), new, Subjects()) }
-        _ = listeners.insert(name, for: new)
+        listen(name, to: new)
         return (insert(change.asked, new.prefixes), new, change.given)
     }
 
@@ -135,7 +168,7 @@ package struct RelayTable: Hashable, Sendable {
         change(name) { $0.dropUnwanted() }
         let due = takeWaiters(of: name)
         guard isHearing else { return (Subjects(), due, Subjects(), Subjects()) }
-        _ = listeners.remove(name, for: old)
+        ignore(old, name)
         guard !cover.asked.isEmpty else { return (withdraw(cover.given, old.prefixes), due, Subjects(), Subjects()) }
         return (withdraw(Subjects(), old.prefixes), due, rules.insert(cover.asked), cover.given)
     }
@@ -146,7 +179,7 @@ package struct RelayTable: Hashable, Sendable {
     package mutating func stopHearing(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
         guard let client = clients[name], client.isHearing else { return (Subjects(), []) }
         clients[name]?.isHearing = false
-        _ = listeners.remove(name, for: client.subjects)
+        ignore(client.subjects, name)
         return (withdraw(client.cover.rules, client.subjects.prefixes), [])
     }
 
@@ -184,11 +217,13 @@ package struct RelayTable: Hashable, Sendable {
         guard let client = clients[name] else { return (Subjects(), []) }
         var unheard = Subjects()
         if client.isHearing {
-            _ = listeners.remove(name, for: client.subjects)
+            ignore(client.subjects, name)
             unheard = withdraw(client.cover.rules, client.subjects.prefixes)
         }
-        account(-client.bytes, client.process)
+        groups[client.owner]?.bytes -= client.bytes
+        groups[client.owner]?.count -= 1
         clients[name] = nil
+        forgetIfIdle(client.owner)
         return (unheard, client.waiters.map(\.number))
     }
 
@@ -209,7 +244,7 @@ package struct RelayTable: Hashable, Sendable {
         clients[name]?.isHearing = state != .background
         guard state == .background else {
             if client.isHearing { return (Subjects(), Subjects()) }
-            _ = listeners.insert(name, for: client.subjects)
+            listen(name, to: client.subjects)
             return (insert(client.cover.rules, client.subjects.prefixes), Subjects())
         }
         change(name) {
@@ -217,7 +252,7 @@ package struct RelayTable: Hashable, Sendable {
             $0.recount()
         }
         guard client.isHearing else { return (Subjects(), Subjects()) }
-        _ = listeners.remove(name, for: client.subjects)
+        ignore(client.subjects, name)
         return (Subjects(), withdraw(client.cover.rules, client.subjects.prefixes))
     }
 
@@ -228,10 +263,56 @@ package struct RelayTable: Hashable, Sendable {
 
     // MARK: - Posts
 
-    /// A post has arrived.
+    /// A post has arrived. It waits for the turn of each owner whose clients are to hear it.
+    package mutating func posted(_ post: Post) {
+        var post = post
+        post.cost = RelayTable.cost(post.name)
+        let exact = audience[post.name] ?? []
+        // The number of names observed in full is limited: there is room for each once.
+        for owner in exact { append(post, for: owner, room: 2 * room) }
+        guard audience.hasPrefixes else { return }
+        var others: Set<Owner> = []
+        audience.forEachPrefix(of: post.name) { _, owners in
+            if others.isEmpty { others = owners } else { others.formUnion(owners) }
+        }
+        for owner in others where !exact.contains(owner) { append(post, for: owner, room: room) }
+    }
+
+    private mutating func append(_ post: Post, for owner: Owner, room: Int) {
+        if groups[owner]?.line.isEmpty == true { turns.append(owner) }
+        if groups[owner]?.line.append(post, room: room) == false { groups[owner]?.dropped += 1 }
+    }
+
+    /// Something concerns a client, and is not to overtake the posts that have arrived: `next` returns its number when it is
+    /// its turn.
     ///
+    /// - Returns: false if there are none, so that it is to be done now.
+    package mutating func follow(_ number: Int, for name: String) -> Bool {
+        guard let owner = clients[name]?.owner else { return false }
+        return groups[owner]?.line.append(follower: number) ?? false
+    }
+
+    /// Whether `next` returns something.
+    package var hasWork: Bool { !turns.isEmpty }
+
+    /// Takes what has waited longest for the owner whose turn it is, and passes a post on to those who are to hear it.
+    package mutating func next() -> Step? {
+        while let owner = turns.popFirst() {
+            let item = groups[owner]?.line.popFirst()
+            if groups[owner]?.line.isEmpty == false { turns.append(owner) }
+            defer { forgetIfIdle(owner) }
+            switch item {
+            case nil: continue
+            case .follower(let number): return .follower(number)
+            case .post(let post): return .queued(queue(post, for: owner))
+            }
+        }
+        return nil
+    }
+
     /// - Returns: whom it is for.
-    package mutating func posted(_ post: Post) -> Set<String> {
+    private mutating func queue(_ post: Post, for owner: Owner) -> Set<String> {
+        guard let listeners = groups[owner]?.listeners else { return [] }
         let exact = listeners[post.name] ?? []
         for name in exact { append(post, for: name, isKept: true) }
         guard listeners.hasPrefixes else { return exact }
@@ -249,11 +330,11 @@ package struct RelayTable: Hashable, Sendable {
     }
 
     private mutating func append(_ post: Post, for name: String, isKept: Bool) {
-        guard let process = clients[name]?.process else { return }
+        guard let owner = clients[name]?.owner else { return }
         // The number of names observed in full is limited. Where there is no room for others, they are coalesced.
         var post = post
         post.cost = isKept ? 0 : RelayTable.cost(post.name)
-        let hasRoom = isKept || bytes[process, default: 0] + post.cost <= room
+        let hasRoom = isKept || (groups[owner]?.bytes ?? 0) + post.cost <= room
         change(name) { client in
             switch client.queue.enqueue(post, mayGrow: hasRoom) {
             case .queued: client.bytes += post.cost
@@ -342,17 +423,32 @@ package struct RelayTable: Hashable, Sendable {
     @discardableResult
     private mutating func change<Result>(_ name: String, _ change: (inout Client) -> Result) -> Result? {
         guard let index = clients.index(forKey: name) else { return nil }
-        let process = clients.values[index].process
         let before = clients.values[index].bytes
         let result = change(&clients.values[index])
-        account(clients.values[index].bytes - before, process)
+        let after = clients.values[index].bytes
+        if after != before { groups[clients.values[index].owner]?.bytes += after - before }
         return result
     }
 
-    private mutating func account(_ change: Int, _ process: ProcessID) {
-        guard change != 0 else { return }
-        let sum = bytes[process, default: 0] + change
-        bytes[process] = sum > 0 ? sum : nil
+    /// A client hears these from now on.
+    private mutating func listen(_ name: String, to subjects: Subjects) {
+        guard let owner = clients[name]?.owner, let new = groups[owner]?.listeners.insert(name, for: subjects) else {
+            return
+        }
+        _ = audience.insert(owner, for: new)
+    }
+
+    /// A client no longer hears these.
+    private mutating func ignore(_ subjects: Subjects, _ name: String) {
+        guard let owner = clients[name]?.owner, let old = groups[owner]?.listeners.remove(name, for: subjects) else {
+            return
+        }
+        _ = audience.remove(owner, for: old)
+    }
+
+    /// What has followed posts of an owner that has left must still be done.
+    private mutating func forgetIfIdle(_ owner: Owner) {
+        if let group = groups[owner], group.count == 0, group.line.isEmpty { groups[owner] = nil }
     }
 }
 

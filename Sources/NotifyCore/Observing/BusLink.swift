@@ -105,6 +105,10 @@ package final class BusLink {
     private var readCountNoted: UInt64 = 0
     /// Whether messages have been read that are not handled yet, because the time was up.
     var isBehind = false
+    /// Whether there was something to read when it was this connection's turn last.
+    package private(set) var isBusy = false
+    /// How long an event loop has spent on what was read, in nanoseconds.
+    package private(set) var readingTime: Int64 = 0
 
     /// A connection for a peer alone.
     package convenience init(bus: NotifyCenter.Bus, answerLimit: Int64 = BusLink.usualAnswerLimit) {
@@ -485,16 +489,26 @@ extension BusLink {
         return request
     }
 
-    /// Reads what has come, and handles it for a while.
+    /// Reads what has come, and handles it for a while. What that sends is written together at the end.
     package func proceed(_ events: Int16) {
+        let connection = connection
+        connection?.collects = true
+        handleWhatHasCome(events)
+        connection?.collects = false
+    }
+
+    private func handleWhatHasCome(_ events: Int16) {
         batchStart = .now
+        isBusy = isBehind || events & Int16(POLLIN) != 0
         service(events)
         isBehind = false
         // From here on, so that something is read each time, whatever the peer has done just now.
-        let end = MonotonicTime.now + BusLink.slice
+        let start = MonotonicTime.now
+        let end = start + BusLink.slice
         sliceEnd = end
         defer {
             sliceEnd = nil
+            readingTime += MonotonicTime.now.nanoseconds - start.nanoseconds
             noteReading()
         }
         while let arrival = nextArrival() {

@@ -10,6 +10,13 @@ extension BusLink {
         !senders.isHolding && !senders.hasVerified && connection?.waitingCount == 0
     }
 
+    /// Writes what has been sent so far, instead of at the end of this turn of an event loop.
+    package func writeCollected() {
+        guard let connection, connection.collects else { return }
+        connection.collects = false
+        connection.collects = true
+    }
+
     /// Leaves the connection as it is on the bus to whoever has a duplicate of the socket. From now on nothing is read.
     ///
     /// - Returns: what has been read and not handled; nil if there is no connection.

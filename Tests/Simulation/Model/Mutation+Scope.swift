@@ -26,6 +26,7 @@ extension Scope {
         .forgetsAnswer: "exempt", .forgetsSuperseded: "superseded", .forgetsProcess: "cut",
         .launcherTellsNothing: "launch", .relayConfirmsFirst: "relay",
         .relayOvertakesPosts: "relay in the background", .relayAnswersEarly: "relay in the background",
+        .relayOvertakesLine: "relay in the background",
         .relayWaitsForSilent: "relay", .napsAtOnce: "naps", .ignoresUse: "naps in use", .keepsNappers: "naps",
         .forgetsNappers: "naps without agent",
     ]

@@ -75,6 +75,7 @@ package enum Mutation: String, CaseIterable, Sendable {
     case launcherTellsNothing = "a started program is not told what was posted before it observed"
     case relayConfirmsFirst = "the relay confirms a name before it asks the bus for its rule"
     case relayOvertakesPosts = "the relay changes a state before it has read what was posted before"
+    case relayOvertakesLine = "the relay changes a state before what was posted before is queued for the program"
     case relayAnswersEarly = "the relay says that a program has read everything before it has"
     case relayWaitsForSilent = "the relay waits for a program that answers nothing before it calls another"
 }

@@ -14,6 +14,8 @@ struct RelayingScene: Explorable, Hashable {
         case bus
         /// The relay reads what the bus has passed on next.
         case relay
+        /// It queues a post for the programs that are to hear it, or does what has followed posts.
+        case queue
         /// The agent answers a call that the relay has handed over.
         case agent
         /// A program reads what the relay has sent it next.
@@ -79,6 +81,13 @@ struct RelayingScene: Explorable, Hashable {
     private enum Work: Hashable {
         case change(Int, LifecycleState)
         case synchronize(Int)
+        case add(Int)
+
+        var client: Int {
+            switch self {
+            case .change(let client, _), .synchronize(let client), .add(let client): client
+            }
+        }
     }
 
     private struct NoFault: Error, Hashable {}
@@ -122,6 +131,8 @@ struct RelayingScene: Explorable, Hashable {
     private var window = CallWindow<ProgramCall, LifecycleState>()
     private var asking: [Work] = []
     private var toBeAsked: [Work] = []
+    private var followers: [Int: Work] = [:]
+    private var lastFollower = 0
     private var waiters: [Int: [Int]] = [:]
     private var lastWaiter = 0
     private var readCount = 0
@@ -148,7 +159,8 @@ struct RelayingScene: Explorable, Hashable {
         self.mutation = mutation
         for (number, name) in RelayingScene.programs.enumerated() {
             clients.append(Client(live: [0]))
-            _ = table.enter(name, of: RelayingScene.process(number), in: .foreground)
+            let process = RelayingScene.process(number)
+            _ = table.enter(name, of: process, Owner(process, agentUser: 0), in: .foreground)
             hear(table.add(RelayingScene.subjects(0), to: name).heard, then: .nobody)
         }
         while let choice = choices.first(where: RelayingScene.isUnderWay) { take(choice) }
@@ -167,7 +179,7 @@ struct RelayingScene: Explorable, Hashable {
 
     static func isUnderWay(_ choice: Choice) -> Bool {
         switch choice {
-        case .bus, .relay, .agent, .client: true
+        case .bus, .relay, .queue, .agent, .client: true
         case .post, .change, .add, .synchronize, .fallSilent: false
         }
     }
@@ -176,6 +188,7 @@ struct RelayingScene: Explorable, Hashable {
         var all: [Choice] = []
         if !toBus.isEmpty { all.append(.bus) }
         if !inbox.isEmpty { all.append(.relay) }
+        if table.hasWork { all.append(.queue) }
         if !handedOver.isEmpty { all.append(.agent) }
         for (number, client) in clients.enumerated() where !client.inbox.isEmpty && !client.isSilent {
             all.append(.client(number))
@@ -200,6 +213,7 @@ struct RelayingScene: Explorable, Hashable {
         case .post(let name): post(name)
         case .bus: processRequest()
         case .relay: readMessage()
+        case .queue: takeStep()
         case .agent: agentAnswers(handedOver.removeFirst())
         case .client(let number): readMessage(number)
         case .change: beginChange(left.changes.removeFirst())
@@ -265,7 +279,9 @@ struct RelayingScene: Explorable, Hashable {
         }
     }
 
-    private mutating func agentAnswers(_ client: Int) {
+    private mutating func agentAnswers(_ client: Int) { follow(client, .add(client)) }
+
+    private mutating func add(_ client: Int) {
         let heard = table.add(RelayingScene.subjects(1), to: RelayingScene.programs[client]).heard
         hear(heard, then: .addition(client))
     }
@@ -279,12 +295,12 @@ struct RelayingScene: Explorable, Hashable {
         case .post(let number):
             readCount = number + 1
             let post = RelayTable.Post(RelayingScene.names[posts[number]], from: String(number))
-            for name in table.posted(post).sorted() { pass(to: name) }
+            table.posted(post)
         case .subscribed(let number): for (waiter, _) in rules.settle(number) { complete(waiter) }
         case .place:
             let works = asking
             asking = []
-            for work in works { perform(work) }
+            for work in works { follow(work.client, work) }
             if asking.isEmpty, !toBeAsked.isEmpty { askForPlace() }
         case .addNames(let client): handedOver.append(client)
         case .synchronize(let client):
@@ -337,8 +353,24 @@ struct RelayingScene: Explorable, Hashable {
         toBus.append(.askForPlace)
     }
 
+    private mutating func follow(_ client: Int, _ work: Work) {
+        let name = RelayingScene.programs[client]
+        guard mutation != .relayOvertakesLine, table.follow(lastFollower + 1, for: name) else { return perform(work) }
+        lastFollower += 1
+        followers[lastFollower] = work
+    }
+
+    private mutating func takeStep() {
+        switch table.next() {
+        case nil: break
+        case .queued(let names): for name in names.sorted() { pass(to: name) }
+        case .follower(let number): if let work = followers.removeValue(forKey: number) { perform(work) }
+        }
+    }
+
     private mutating func perform(_ work: Work) {
         switch work {
+        case .add(let client): add(client)
         case .change(let client, let state): change(client, to: state)
         case .synchronize(let client):
             lastWaiter += 1
