@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyCoordinator
 import NotifyCore
 import Synchronization
 import TestSupport
@@ -30,9 +31,12 @@ import Testing
         let listener = try UnixListener(desktop.folder.path + "/.socket2.sock")
         let thread = try EventThread(name: "source")
         let folder = desktop.folder.path
+        let conditions = Recorder<SourceCondition>()
         let began = MonotonicTime.now
         thread.perform { loop in
-            let driver = SourceDriver(HyprlandSource(folder: folder), on: loop) { _ in }
+            let driver = SourceDriver(HyprlandSource(folder: folder), on: loop) { report in
+                if case .condition(let condition) = report { conditions.append(condition) }
+            }
             loop.tenant = driver
             driver.begin()
         }
@@ -40,6 +44,7 @@ import Testing
         events.append(UnixStream(descriptor: try #require(listener.accept())))
         try #require(asked.wait(for: 50))
         expectPauses(50, since: began)
+        #expect(conditions.elements.allSatisfy { $0 == .live }, "\(conditions.elements)")
     }
 
     @Test func `sway is asked for fifty trees a second at most, however many events it has`() throws {
