@@ -94,7 +94,7 @@ import Testing
         let before = residentBytes(of: top.pid)
         try post(36_000..<276_000)
         let growth = residentBytes(of: top.pid) - before
-        #expect(growth < 240_000 * 50, "\(growth) bytes; if it kept all, it would take 240,000 names of more than 200")
+        #expect(growth < 240_000 * 50, "\(growth) bytes; if it kept all 240,000 names, 18 MB")
         // ^Q.
         try terminal.write("\u{11}")
         let screen = try terminal.read(until: "276000 posts of 10000 names and 266000 of other names")
