@@ -89,7 +89,7 @@ struct HibernationTests {
     }
 
     @Test(arguments: busKinds)
-    func `with sleep = background a program is deaf while the machine sleeps, and hears afterwards, whatever logind says`(
+    func `with sleep = background a program is deaf while the machine sleeps, and hears afterwards`(
         kind: BusKind
     ) throws {
         let machine = try Machine(kind)
@@ -123,7 +123,8 @@ struct HibernationTests {
 
     /// As in a frozen user.slice: systemd thaws it after it has sent both signals.
     @Test(arguments: busKinds)
-    func `an agent that had no turn between true and false posts once that the machine has woken`(kind: BusKind) throws {
+    func `an agent that had no turn between true and false posts once that the machine has woken`(kind: BusKind) throws
+    {
         let machine = try Machine(kind)
         let scene = try EventScene(kind, environment: machine.environment)
         let sleep = try scene.observe("org.notifybus.system.willsleep")

@@ -175,8 +175,8 @@ import Testing
     ]
 
     private static let managerQuestions = [
-        "Subscribe", "LoadUnit", "RefUnit", "UnrefUnit", "Get org.freedesktop.systemd1.Unit", "StartUnit", "RestartUnit",
-        "ListUnitsByPatterns", "StopUnit", "StartTransientUnit",
+        "Subscribe", "LoadUnit", "RefUnit", "UnrefUnit", "Get org.freedesktop.systemd1.Unit", "StartUnit",
+        "RestartUnit", "ListUnitsByPatterns", "StopUnit", "StartTransientUnit",
     ]
 
     @Test(arguments: managerQuestions, busKinds)

@@ -4,8 +4,10 @@ import Glibc
 
 /// A connected Unix socket on which every call has a deadline.
 public final class UnixStream: Sendable {
+    /// The socket.
     public let descriptor: Int32
 
+    /// Connects.
     public init(path: String) throws {
         var address = try socketAddress(path)
         descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
