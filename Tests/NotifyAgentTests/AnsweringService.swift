@@ -20,6 +20,7 @@ final class AnsweringService: Sendable {
     private struct State {
         var asked: [Question] = []
         var muted: Question?
+        var isAlwaysMute = false
         var answers: [Question: Answer] = [:]
         var isOver = false
     }
@@ -43,8 +44,10 @@ final class AnsweringService: Sendable {
 
     func end() { state.withLock { $0.isOver = true } }
 
-    /// Leaves the next question of this kind without an answer.
-    func mute(_ question: Question) { state.withLock { $0.muted = question } }
+    /// Leaves the next question of this kind without an answer, or all from now on.
+    func mute(_ question: Question, always isAlways: Bool = false) {
+        state.withLock { ($0.muted, $0.isAlwaysMute) = (question, isAlways) }
+    }
 
     /// Answers a question differently from now on.
     func answer(_ question: Question, _ answer: Answer) { state.withLock { $0.answers[question] = answer } }
@@ -69,7 +72,7 @@ final class AnsweringService: Sendable {
             let question = state.answers[specific] == nil ? member : specific
             state.asked.append(question)
             if state.muted == question {
-                state.muted = nil
+                if !state.isAlwaysMute { state.muted = nil }
                 return nil
             }
             return state.answers[question] ?? Answer(error: "org.freedesktop.DBus.Error.UnknownMethod")
@@ -141,6 +144,21 @@ extension AnsweringService.Answer {
         body.append(signature: "s")
         body.append(text)
         return Self(signature: "v", body: body)
+    }
+
+    /// systemd's list of one unit, which is active.
+    static func unit(_ name: String) -> Self {
+        var unit = RawBody()
+        unit.append(UInt32(0))
+        unit.align(to: 8)
+        let start = unit.bytes.count
+        for text in [name, "", "loaded", "active", "running", "", "/unit"] { unit.append(text) }
+        unit.append(UInt32(0))
+        for text in ["", "/"] { unit.append(text) }
+        var whole = RawBody()
+        whole.append(UInt32(unit.bytes.count - start))
+        whole.append(bytes: unit.bytes[4...])
+        return Self(signature: "a(ssssssouso)", body: whole)
     }
 
     /// logind's list of one session.

@@ -95,7 +95,7 @@ import Testing
     // MARK: - PulseAudio
 
     /// An answer about one stream, as PulseAudio gives it to a client of version 20.
-    private static func stream(pid: String, isPaused: Bool) -> [UInt8] {
+    static func stream(pid: String, isPaused: Bool) -> [UInt8] {
         func number(_ value: UInt32) -> [UInt8] { [UInt8(ascii: "L")] + plain(value) }
         func text(_ value: String) -> [UInt8] { [UInt8(ascii: "t")] + value.utf8 + [0] }
         func property(_ key: String, _ value: String) -> [UInt8] {
@@ -111,7 +111,7 @@ import Testing
         return bytes + [UInt8(ascii: "N"), UInt8(ascii: isPaused ? "1" : "0"), UInt8(ascii: "1"), UInt8(ascii: "1")]
     }
 
-    private static func plain(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
+    static func plain(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
 
     @Test func `whoever has a stream that is not paused plays`() throws {
         let answer =

@@ -16,7 +16,7 @@ import Testing
     private static let path = "/org/freedesktop/login1"
     private static let manager = "org.freedesktop.login1.Manager"
 
-    private static let answers: [String: AnsweringService.Answer] = [
+    static let answers: [String: AnsweringService.Answer] = [
         "GetAll \(manager)": .properties(["PreparingForSleep": ("b", 0)]),
         "GetAll org.freedesktop.login1.Session": .properties(["Active": ("b", 1)]),
         "ListSessions": .sessions("2", user: geteuid()),
@@ -48,7 +48,15 @@ import Testing
 
         func say(_ member: String, _ value: Bool) throws {
             // Once logind has not said that it is over, it goes on saying that it is about to begin.
-            if value { service.answer("GetAll \(manager)", .properties(["PreparingForSleep": ("b", 1)])) }
+            if value { answer(isAboutTo: true) }
+            try emit(member, value)
+        }
+
+        func answer(isAboutTo: Bool) {
+            service.answer("GetAll \(manager)", .properties(["PreparingForSleep": ("b", isAboutTo ? 1 : 0)]))
+        }
+
+        func emit(_ member: String, _ value: Bool) throws {
             var body = RawBody()
             body.append(UInt32(value ? 1 : 0))
             try service.emit(path, manager, member, "b", body)
@@ -113,6 +121,27 @@ import Testing
             night.expect(asleep: true, sleeps: round, wakes: round - 1)
             night.sleep(nanoseconds: Self.hour)
             for _ in 1...2 { try night.say("PrepareForSleep", false) }
+            night.expect(asleep: false, sleeps: round, wakes: round)
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `what elogind says twice counts once, too, if the second is read only after the wake`(kind: BusKind) throws {
+        let night = try Night(kind)
+        for round: UInt64 in 1...3 {
+            try night.say("PrepareForSleep", true)
+            night.expect(asleep: true, sleeps: round, wakes: round - 1)
+            night.sleep(nanoseconds: Self.hour)
+            night.answer(isAboutTo: false)
+            try night.emit("PrepareForSleep", true)
+            for _ in 1...2 { try night.emit("PrepareForSleep", false) }
+            // Once it asks for what came behind, it has heard all, and has the answer about the first.
+            let before = night.service.count("ListSessions")
+            try night.sayAnything()
+            try #require(waitUntil { night.service.count("ListSessions") > before })
+            let reports = night.stage.reports.count
+            try night.sayAnything()
+            try #require(night.stage.reports.wait(forCount: reports + 1))
             night.expect(asleep: false, sleeps: round, wakes: round)
         }
     }

@@ -166,10 +166,20 @@ import Testing
         "Subscribe": .empty, "RefUnit": .empty, "UnrefUnit": .empty,
         "LoadUnit": .text("/org/freedesktop/systemd1/unit/a_2eservice", as: "o"),
         "StartUnit": .text("/org/freedesktop/systemd1/job/1", as: "o"),
+        "RestartUnit": .text("/org/freedesktop/systemd1/job/1", as: "o"),
+        "ListUnitsByPatterns": .unit("notifybus-launch-a-1.service"),
+        // It has ended by itself.
+        "StopUnit": .init(error: "org.freedesktop.systemd1.NoSuchUnit"),
+        "StartTransientUnit": .text("/org/freedesktop/systemd1/job/1", as: "o"),
         "Get org.freedesktop.systemd1.Unit": .variant("inactive"),
     ]
 
-    @Test(arguments: ["Subscribe", "LoadUnit", "RefUnit", "Get org.freedesktop.systemd1.Unit", "StartUnit"], busKinds)
+    private static let managerQuestions = [
+        "Subscribe", "LoadUnit", "RefUnit", "UnrefUnit", "Get org.freedesktop.systemd1.Unit", "StartUnit",
+        "RestartUnit", "ListUnitsByPatterns", "StopUnit", "StartTransientUnit",
+    ]
+
+    @Test(arguments: managerQuestions, busKinds)
     func `an entry of launch_d whose question the service manager did not answer names it, and works again`(
         question: String,
         kind: BusKind
@@ -178,17 +188,34 @@ import Testing
         let service = try AnsweringService(bus, ["org.freedesktop.systemd1"], Self.managerAnswers)
         defer { service.end() }
         service.mute(question)
+        let isCommand = ["ListUnitsByPatterns", "StopUnit", "StartTransientUnit"].contains(question)
         let (thread, events) = (try EventThread(name: "manager"), Recorder<String>())
         let address = bus.address
         thread.perform { loop in
             let link = BusLink(bus: .address(address), answerLimit: QuestionTests.limit)
             let peer = Manager(link, on: loop)
             let id = LaunchID(1)
+            let entry = LaunchEntry(title: "a", action: .command(["true"]))
+            var mustLeave = question == "UnrefUnit"
             peer.manager = ServiceManager(link, on: peer.router) { [weak peer] event in
                 events.append("\(event)")
+                guard let manager = peer?.manager else { return }
                 switch event {
-                case .manager(nil): peer?.manager?.attach(id, QuestionTests.unit)
-                case .activity: peer?.manager?.start(id, number: 7, QuestionTests.unit, restarts: false)
+                case .manager(nil) where isCommand: manager.attach(id, command: entry.title)
+                case .manager(nil): manager.attach(id, QuestionTests.unit)
+                case .activity where mustLeave:
+                    mustLeave = false
+                    manager.detach(id)
+                case .activity where isCommand:
+                    manager.start(
+                        id,
+                        number: 7,
+                        entry,
+                        command: ["true"],
+                        first: "com.example.go",
+                        restarts: question == "StopUnit"
+                    )
+                case .activity: manager.start(id, number: 7, QuestionTests.unit, restarts: question == "RestartUnit")
                 default: break
                 }
             }
@@ -201,7 +228,7 @@ import Testing
         let reason = "the service manager has not answered the question \(member) within 400 ms"
         #expect(events.wait { $0.contains { $0.contains("manager(") && $0.contains(reason) } }, "\(events.elements)")
         #expect(events.wait { $0.last?.hasPrefix("accepted(") == true }, "\(events.elements)")
-        if question == "StartUnit" {
+        if ["StartUnit", "RestartUnit", "StopUnit", "StartTransientUnit"].contains(question) {
             #expect(events.elements.contains { $0.hasPrefix("ended(") && $0.contains(reason) })
         }
     }

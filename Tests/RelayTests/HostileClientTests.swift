@@ -365,6 +365,42 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `programs that refuse whatever they are passed keep nothing from another, and are asked once a second`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let host = try RelayHost(bus)
+        // More than one owner may have under way.
+        let refusing = try (0..<20).map { _ in try RelayClient(address: bus.address) }
+        let other = try RelayClient(address: bus.address)
+        for client in refusing + [other] { try client.observe(["com.example.a", "com.example.b"]) }
+        let expected = ["com.example.a", "com.example.b", "com.example.b", "com.example.b"]
+        let (began, results) = (ContinuousClock.now, Recorder<Bool>())
+        for client in refusing {
+            client.refuses = true
+            startThread {
+                let result = Result {
+                    try client.run { $0.refusals == 3 }
+                    client.refuses = false
+                    // What was refused is not lost.
+                    try client.run { $0.heard == expected }
+                }
+                results.append((try? result.get()) != nil)
+            }
+        }
+        let poster = NotifyCenter(bus: .address(bus.address))
+        for count in 1...expected.count {
+            try poster.post(NotifyName(expected[count - 1]))
+            try other.run { $0.heard == Array(expected.prefix(count)) }
+        }
+        try #require(results.wait(forCount: refusing.count))
+        #expect(results.elements.allSatisfy { $0 })
+        #expect(ContinuousClock.now - began >= .seconds(2))
+        poster.close()
+        host.close()
+    }
+
+    @Test(arguments: busKinds)
     func `a program that answers at last gets all that has waited for it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let host = try RelayHost(bus)

@@ -13,6 +13,9 @@ final class RelayClient: @unchecked Sendable {
     private(set) var heard: [String] = []
     /// The states that it was put into.
     private(set) var states: [String] = []
+    /// Whether it answers posts with errors, and how often it has.
+    var refuses = false
+    private(set) var refusals = 0
     /// What it answers to SetState.
     var dropped: UInt64 = 0
 
@@ -78,6 +81,9 @@ final class RelayClient: @unchecked Sendable {
         reply.destination = message.sender
         reply.replySerial = message.serial
         switch message.member {
+        case "DeliverPosts" where refuses:
+            refusals += 1
+            (reply.kind, reply.errorName) = (.error, "org.freedesktop.DBus.Error.Failed")
         case "DeliverPosts": heard += message.strings
         case "SetState":
             states.append(message.string ?? "")

@@ -3,10 +3,12 @@
 import Glibc
 
 /// A connected Unix socket on which every call has a deadline.
-final class UnixStream: Sendable {
-    let descriptor: Int32
+public final class UnixStream: Sendable {
+    /// The socket.
+    public let descriptor: Int32
 
-    init(path: String) throws {
+    /// Connects.
+    public init(path: String) throws {
         var address = try socketAddress(path)
         descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         let result = withUnsafePointer(to: &address) { pointer in
@@ -18,7 +20,7 @@ final class UnixStream: Sendable {
     }
 
     /// Takes over a connected socket.
-    init(descriptor: Int32) {
+    public init(descriptor: Int32) {
         self.descriptor = descriptor
     }
 
@@ -70,6 +72,9 @@ final class UnixStream: Sendable {
         guard descriptor >= 0 else { throw TestSupportError("No descriptor has come.") }
         return descriptor
     }
+
+    /// Writes all bytes.
+    public func send(_ bytes: [UInt8]) throws { try send(bytes, deadline: Deadline(after: .patience)) }
 
     /// Writes all bytes.
     func send(_ bytes: [UInt8], deadline: Deadline) throws {

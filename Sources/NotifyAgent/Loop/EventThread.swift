@@ -11,6 +11,11 @@ package final class EventThread: Sendable {
         var isStopping = false
         /// A socket on which the thread may block.
         var socket: Int32 = -1
+        /// Since when it may, and for the answer to which question.
+        var blocking: (since: MonotonicTime, question: String)?
+        /// Tells whoever watches that it may, unless he is about to look anyway.
+        var notice: (@Sendable () -> Void)?
+        var isWatched = false
     }
 
     private let wakeup: WakeDescriptor
@@ -46,14 +51,42 @@ package final class EventThread: Sendable {
         if waits { thread?.finish() } else { thread?.detach() }
     }
 
-    /// Runs `body`, which may block on a socket: `stop` shuts the socket down, which unblocks it.
-    package func guarding<Result>(_ socket: Int32, _ body: () -> Result) -> Result {
-        shared.withLock { shared in
-            shared.socket = socket
-            if shared.isStopping { shutdown(socket, Int32(SHUT_RDWR)) }
+    /// Runs `body`, which may block on a socket: `stop` and `endBlocking` shut the socket down, which unblocks it.
+    ///
+    /// - Parameter socket: nil if nobody knows it yet.
+    package func guarding<Result>(_ socket: Int32?, asking question: String, _ body: () -> Result) -> Result {
+        let notice: (@Sendable () -> Void)? = shared.withLock { shared in
+            shared.socket = socket ?? -1
+            shared.blocking = (.now, question)
+            if shared.isStopping, let socket { shutdown(socket, Int32(SHUT_RDWR)) }
+            defer { shared.isWatched = true }
+            return shared.isWatched ? nil : shared.notice
         }
-        defer { shared.withLock { $0.socket = -1 } }
+        notice?()
+        defer { shared.withLock { ($0.socket, $0.blocking) = (-1, nil) } }
         return body()
+    }
+
+    /// Watches that it does not block for ever. An idle thread wakes nobody.
+    ///
+    /// - Parameter notice: called on the thread when it may block; `endBlocking` is to be called after a while.
+    package func watchBlocking(_ notice: @escaping @Sendable () -> Void) { shared.withLock { $0.notice = notice } }
+
+    /// Ends what has blocked for too long, if it is known on which socket.
+    ///
+    /// - Parameter limit: in milliseconds.
+    /// - Returns: when to call this again, nil if there will be another notice; and the question that was not answered in time.
+    package func endBlocking(after limit: Int64) -> (next: MonotonicTime?, late: String?) {
+        shared.withLock { shared in
+            guard let blocking = shared.blocking else {
+                shared.isWatched = false
+                return (nil, nil)
+            }
+            let end = blocking.since + limit
+            if end > .now { return (end, nil) }
+            if shared.socket >= 0 { shutdown(shared.socket, Int32(SHUT_RDWR)) }
+            return (.now + limit, blocking.question)
+        }
     }
 
     var wakeDescriptor: Int32 { wakeup.descriptor }

@@ -81,9 +81,10 @@ final class HyprlandSource: Source {
             return
         }
         question = nil
-        // If something has happened since it was asked, it is asked once more.
+        let found = HyprlandWire.answer(answer)
+        // If something has happened since it was asked, it is asked once more, perhaps at once.
         questions?.isAnswered()
-        switch HyprlandWire.answer(answer) {
+        switch found {
         case nil: driver?.fail(SourceFault(HyprlandSource.nonsense))
         case .nobody?: driver?.reportFocus(nil)
         case .window(let window)?: driver?.reportFocus(window)

@@ -45,6 +45,8 @@ final class LogindSource: Source, ServiceClient {
     private var knownSleep: Int64?
     /// Whether that said that the machine has woken, since it last fell asleep.
     private var hasWokenByClock = false
+    /// Whether logind has said nothing of that: what it says now about an imminent sleep may be about the one that is over.
+    private var mayBeLeftOver = false
     private var clock: ClockWatch?
     /// Asks again whether the machine is still about to sleep.
     private var timer: Int?
@@ -105,7 +107,7 @@ final class LogindSource: Source, ServiceClient {
         (logins.sleeps, logins.wakes) = counts
         idOfPath = [:]
         openQuestions = 0
-        (mustAskAgain, isUnknown) = (false, false)
+        (mustAskAgain, isUnknown, mayBeLeftOver) = (false, false, false)
         classOfSession = [:]
     }
 
@@ -250,9 +252,11 @@ final class LogindSource: Source, ServiceClient {
     /// elogind says everything twice.
     private func prepareForSleep(_ isAboutTo: Bool) {
         guard isAboutTo else {
+            mayBeLeftOver = false
             if logins.isAsleep { logins.wake() }
             return endingHasChanged()
         }
+        if mayBeLeftOver { return askWhetherItSleeps() }
         if logins.isAsleep {
             // It can't delay for longer than that; so this is another sleep, and the last one is over.
             guard sleepBegan + longestDelay + 1_000 <= .now else { return }
@@ -260,6 +264,19 @@ final class LogindSource: Source, ServiceClient {
         }
         fallAsleep()
         endingHasChanged()
+    }
+
+    /// What elogind has said a second time just before the machine slept is read when it has woken. Then it is no longer so.
+    private func askWhetherItSleeps() {
+        ask { [self] logind, isAnswered in
+            logind.properties(of: LogindSource.manager, at: LogindSource.path) { [self] values in
+                if values?["PreparingForSleep"]?.boolean != false, !logins.isAsleep {
+                    fallAsleep()
+                    delays.allow(false)
+                }
+                isAnswered()
+            }
+        }
     }
 
     /// logind's answer to the question whether the machine is about to sleep.
@@ -270,7 +287,7 @@ final class LogindSource: Source, ServiceClient {
     }
 
     private func fallAsleep() {
-        hasWokenByClock = false
+        (hasWokenByClock, mayBeLeftOver) = (false, false)
         sleepBegan = .now
         logins.fallAsleep()
         lookAgainLater()
@@ -294,7 +311,7 @@ final class LogindSource: Source, ServiceClient {
         guard let now = timeAsleep() else { return }
         defer { knownSleep = now }
         guard let knownSleep, now - knownSleep >= MachineSleep.shortest else { return }
-        hasWokenByClock = true
+        (hasWokenByClock, mayBeLeftOver) = (true, true)
         logins.wake()
         if logind != nil { endingHasChanged() }
     }

@@ -182,14 +182,24 @@ struct LastState {
 /// Of facts that come fast only the newest is passed on, by a board on that thread.
 final class ThreadedSource: Source {
     private let name: String
+    /// Who is asked by blocking calls, if anybody is, and how long an answer may take, in milliseconds.
+    private let asked: (title: String, limit: Int64)?
     private let make: @Sendable () -> any Source
+    private var timer: Int?
+    private var notices: Port<Bool>?
     private var wanted: Set<NotifyName> = []
     private var thread: EventThread?
     private var port: Port<SourceReport>?
     private weak var driver: SourceDriver?
 
     /// - Parameter make: called on the source's thread.
-    init(_ name: String, _ make: @escaping @Sendable () -> any Source) { (self.name, self.make) = (name, make) }
+    init(
+        _ name: String,
+        asking asked: (title: String, limit: Int64)? = nil,
+        _ make: @escaping @Sendable () -> any Source
+    ) {
+        (self.name, self.asked, self.make) = (name, asked, make)
+    }
 
     func want(_ names: Set<NotifyName>) {
         wanted = names
@@ -201,6 +211,11 @@ final class ThreadedSource: Source {
         thread = try SourceFault.rethrowing { () throws(NotifyBusError) in try EventThread(name: name) }
         let port = driver.loop.port { [weak self] report in self?.driver?.report(report) }
         self.port = port
+        if asked != nil {
+            let notices = driver.loop.port { [weak self] (_: Bool) in self?.watch() }
+            self.notices = notices
+            thread?.watchBlocking { notices.send(true) }
+        }
         thread?.perform { [name, make, wanted] loop in
             let board = FactBoard(on: loop) { board in
                 guard let news = board.take()[name] else { return }
@@ -218,7 +233,18 @@ final class ThreadedSource: Source {
 
     func end() {
         driver?.loop.close(port)
+        driver?.loop.close(notices)
+        driver?.loop.cancel(timer)
         thread?.stop()
-        (thread, port, driver) = (nil, nil, nil)
+        (thread, port, notices, timer, driver) = (nil, nil, nil, nil, nil)
+    }
+
+    /// Looks whether the thread waits too long for an answer, for as long as it may wait for one.
+    private func watch() {
+        guard let asked, let thread, let driver else { return }
+        let (next, late) = thread.endBlocking(after: asked.limit)
+        if let late { driver.isOff(SourceFault.silence(asked.title, late, asked.limit).reason) }
+        driver.loop.cancel(timer)
+        timer = next.map { time in driver.loop.at(time) { [weak self] in self?.watch() } }
     }
 }

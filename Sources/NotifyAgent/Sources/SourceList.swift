@@ -15,7 +15,7 @@ struct SourceEnvironment {
     let servesMachine: Bool
     /// Whether somebody wants to know which windows are fullscreen.
     let seesFullscreen: Bool
-    let variables = SystemFile.environment(
+    var variables = SystemFile.environment(
         "DISPLAY",
         "WAYLAND_DISPLAY",
         "XDG_SESSION_TYPE",
@@ -70,7 +70,7 @@ struct DecidingSource: Sendable {
         DecidingSource("x11", unless: { $0.absence ?? X11Source.obstacle($0.variables) }) { environment in
             let display = environment.variables["DISPLAY"] ?? ""
             let seesFullscreen = environment.seesFullscreen
-            return ThreadedSource("x11") { X11Source(display: display, seesFullscreen: seesFullscreen) }
+            return X11Source.onThread(display: display, seesFullscreen: seesFullscreen)
         },
         DecidingSource("sway", unless: { $0.absence ?? SwaySource.obstacle($0.variables) }) { environment in
             let path = environment.variables["SWAYSOCK"] ?? ""

@@ -12,6 +12,7 @@ final class UseWatch {
 
     private let loop: EventLoop
     private let environment: SourceEnvironment
+    private let soundLimit: Int64
     private let answer: ([NapRule.Use: Set<FocusedProcess>], _ question: UInt64) -> Void
     private var question: UseQuestion?
     private var players: SoundPlayers?
@@ -20,13 +21,16 @@ final class UseWatch {
     private var isLate = false
     private var terminals: Set<Int32> = []
 
-    /// - Parameter answer: called with what is in use, for the last question.
+    /// - Parameters:
+    ///   - soundLimit: how long the sound server may take to answer before it is connected to anew, in milliseconds.
+    ///   - answer: called with what is in use, for the last question.
     init(
         on loop: EventLoop,
         _ environment: SourceEnvironment,
+        soundLimit: Int64 = BusLink.usualAnswerLimit,
         answer: @escaping ([NapRule.Use: Set<FocusedProcess>], _ question: UInt64) -> Void
     ) {
-        (self.loop, self.environment, self.answer) = (loop, environment, answer)
+        (self.loop, self.environment, self.soundLimit, self.answer) = (loop, environment, soundLimit, answer)
     }
 
     /// - Parameter question: nil if nobody wants to know anything any more.
@@ -50,7 +54,9 @@ final class UseWatch {
     private func adaptPlayers() {
         let isWanted = question?.uses.contains(.audio) == true
         if isWanted, players == nil || players?.hasEnded == true {
-            players = SoundPlayers(environment.soundSocket, on: loop) { [weak self] in self?.report() }
+            players = SoundPlayers(environment.soundSocket, on: loop, limit: soundLimit) { [weak self] in
+                self?.report()
+            }
         } else if !isWanted {
             players = nil
         }
@@ -104,13 +110,13 @@ private final class SoundPlayers {
 
     var hasEnded: Bool { stream == nil }
 
-    init(_ path: String?, on loop: EventLoop, _ changed: @escaping () -> Void) {
+    init(_ path: String?, on loop: EventLoop, limit: Int64, _ changed: @escaping () -> Void) {
         self.changed = changed
         stream = path.flatMap { path in
             SocketStream(
                 path,
                 on: loop,
-                limit: BusLink.usualAnswerLimit,
+                limit: limit,
                 isSilent: { [weak self] _ in self?.fail() },
                 { [weak self] bytes in self?.take(bytes) }
             )

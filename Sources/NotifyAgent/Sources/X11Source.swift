@@ -10,6 +10,7 @@ import NotifyCore
 /// However fast the focus changes, one question to the server is under way, and the last answer is what counts.
 final class X11Source: Source {
     private let display: String
+    private let limit: Int64
     /// Whether to report when the window in front becomes fullscreen.
     private let seesFullscreen: Bool
     private var server: OpaquePointer?
@@ -18,9 +19,23 @@ final class X11Source: Source {
     private var pace = Pace()
     private var timer: Int?
 
-    init(display: String, seesFullscreen: Bool = false) {
-        (self.display, self.seesFullscreen) = (display, seesFullscreen)
+    /// - Parameter limit: after how long whoever watches the thread ends its wait for an answer, in milliseconds.
+    init(display: String, seesFullscreen: Bool = false, limit: Int64 = BusLink.usualAnswerLimit) {
+        (self.display, self.seesFullscreen, self.limit) = (display, seesFullscreen, limit)
     }
+
+    /// It on a thread of its own, since libxcb blocks.
+    static func onThread(
+        display: String,
+        seesFullscreen: Bool,
+        limit: Int64 = BusLink.usualAnswerLimit
+    ) -> ThreadedSource {
+        ThreadedSource("x11", asking: (title(display), limit)) {
+            X11Source(display: display, seesFullscreen: seesFullscreen, limit: limit)
+        }
+    }
+
+    private static func title(_ display: String) -> String { "the X server \(display)" }
 
     /// What speaks against watching the display of this environment; nil if nothing does.
     static func obstacle(_ environment: [String: String]) -> String? {
@@ -34,7 +49,10 @@ final class X11Source: Source {
 
     func begin(on driver: SourceDriver) throws(SourceFault) {
         if let reason = x11_load() { throw SourceFault(String(cString: reason), isPassing: false) }
-        guard let server = x11_open(display) else { throw SourceFault("the X server \(display) can't be reached") }
+        let began = MonotonicTime.now
+        guard let server = driver.loop.thread.guarding(nil, asking: X11Source.greeting, { x11_open(display) }) else {
+            throw fault("can't be reached", X11Source.greeting, since: began)
+        }
         (self.server, self.driver) = (server, driver)
         driver.loop.watch(x11_descriptor(server)) { [weak self] in self?.takeEvents() }
         follow(mustAsk: true, follows: true)
@@ -70,7 +88,8 @@ final class X11Source: Source {
     /// not see it.
     private func follow(mustAsk: Bool, follows: Bool = false) {
         guard let server, let driver else { return }
-        let isThere = driver.loop.thread.guarding(x11_descriptor(server)) {
+        let began = MonotonicTime.now
+        let isThere = driver.loop.thread.guarding(x11_descriptor(server), asking: X11Source.question) {
             if follows, x11_follow(server, seesFullscreen ? 1 : 0) != 0 { return false }
             if mustAsk, !lookSoon(server, driver) { return false }
             while true {
@@ -79,7 +98,16 @@ final class X11Source: Source {
                 if !lookSoon(server, driver) { return false }
             }
         }
-        if !isThere { driver.fail(SourceFault("the X server \(display) went away")) }
+        if !isThere { driver.fail(fault("went away", X11Source.question, since: began)) }
+    }
+
+    private static let greeting = "connection setup"
+    private static let question = "_NET_ACTIVE_WINDOW"
+
+    /// - Parameter time: when the question was asked.
+    private func fault(_ what: String, _ question: String, since time: MonotonicTime) -> SourceFault {
+        let title = X11Source.title(display)
+        return time + limit <= .now ? .silence(title, question, limit) : SourceFault("\(title) \(what)")
     }
 
     /// - Returns: whether the server is there.

@@ -58,6 +58,10 @@ struct Launch: Hashable {
     private(set) var starts: UInt64 = 0
     /// Whether the last start failed through no fault of the program.
     private var isTryingAgain = false
+    /// How often in a row the last start was canceled.
+    private var cancellations = 0
+    /// So often a start that is canceled is tried again: whoever cancels every one has the last word.
+    private static let mostCancellations = 3
     private(set) var failures: UInt64 = 0
     /// How the program has failed before its start was known to have completed.
     private var earlyFailure: String?
@@ -331,10 +335,15 @@ struct Launch: Hashable {
             lastResult = reason
             starts -= 1
             restore(used)
-        case .canceled:
+        case .canceled where cancellations < Launch.mostCancellations:
             lastResult = "canceled"
             restore(used)
+        case .canceled:
+            failures += 1
+            lastResult = "canceled"
+            effects.append(.complain(id, entry, "its start was canceled \(cancellations + 1) times in a row"))
         }
+        cancellations = outcome == .canceled && cancellations < Launch.mostCancellations ? cancellations + 1 : 0
         isTryingAgain = if case .neverRan = outcome { !isTryingAgain } else { false }
         phase = isActive == true ? .running : .idle
         if phase == .idle { programHasEnded(&effects) }

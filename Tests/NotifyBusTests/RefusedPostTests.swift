@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyBus
+import TestSupport
+import Testing
+
+/// dbus-daemon ends the connection of whoever sends a message that is too large for it. No post makes dbus-broker do so:
+/// its limit is the protocol's.
+@Suite struct RefusedPostTests {
+    @Test(.enabled(if: busKinds.contains(.daemon), "\(BusKind.daemon.unavailable ?? "")"))
+    func `posts for which the bus ends the connection do not stop those behind them`() throws {
+        let bus = try PrivateBus(.daemon, limits: ["max_message_size": 500])
+        let (center, observing) = (bus.makeCenter(), bus.makeCenter())
+        let heard = Recorder<NotifyName>()
+        let observation = try observing.addObserver(for: .prefix("com.example.")) { heard.append($0) }
+        let large = try NotifyName("com.example." + String(repeating: "x", count: 499))
+        try center.post("com.example.first")
+        try #require(heard.wait(forCount: 1))
+        // What the socket has no room for is queued.
+        bus.stop()
+        try center.post(large)
+        for number in 0..<20_000 {
+            try center.post(NotifyName("com.example.n\(number)"))
+            if number % 5_000 == 0 { try center.post(large) }
+        }
+        bus.resume()
+        #expect(heard.wait { $0.last == "com.example.n19999" })
+        try center.post("com.example.end")
+        #expect(heard.wait { $0.last == "com.example.end" })
+        #expect(!heard.elements.contains(large))
+        observation.cancel()
+    }
+}
