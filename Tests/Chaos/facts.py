@@ -6,6 +6,9 @@ import collections
 SECOND = 10**9
 # How long after a moment of trouble a program may still be registering again.
 GRACE = 3 * SECOND
+# An agent that takes so long to say what the state of a name is has too little of the machine to keep what it promises for two
+# seconds.
+SLOW = SECOND
 
 Record = collections.namedtuple("Record", "what begin end status name")
 

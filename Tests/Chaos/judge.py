@@ -13,7 +13,7 @@ import json
 import math
 
 import states
-from facts import GRACE, SECOND, Record, Violation
+from facts import GRACE, SECOND, SLOW, Record, Violation
 
 # A program that is stopped may hear again what it has heard just before, and with a connection goes what was on its way.
 JUST_BEFORE = SECOND
@@ -92,6 +92,11 @@ class Judge:
         heard = {who: [record for record in records[who] if record.what == "H"] for who in self.observers}
         posts = self.posts(records, heard)
         violations = []
+        slow = [
+            (record.begin - 2 * SECOND, record.end) for some in records.values() for record in some
+            if record.what in "GV" and record.end - record.begin > SLOW
+        ]
+        acts += [{"act": "slow-agent", "who": "world", "before": begin, "after": end, "status": 0} for begin, end in slow]
         for act in acts:
             violations += self.judge_act(act, acts)
         violations += self.states.judge(records, acts)
@@ -234,7 +239,7 @@ class Judge:
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", losing, True))
                 elif act["act"] == "cut":
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "lost-connection", losing, True))
-            elif act["act"] in ("kill-agent", "stop-agent") or act["act"] == "replace-agent" and facts.get("relay"):
+            elif act["act"] in ("kill-agent", "stop-agent", "slow-agent") or act["act"] == "replace-agent" and facts.get("relay"):
                 troubles.append(Trouble(begin - early, end, "agent-died", losing, True))
             elif act["act"] == "restart-bus":
                 troubles.append(Trouble(begin - early, end, "bus-away", True, True))

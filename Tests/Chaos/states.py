@@ -8,7 +8,7 @@ set, or one that was being set, or that was set in vain.
 
 import collections
 
-from facts import GRACE, SECOND, Violation
+from facts import GRACE, SECOND, SLOW, Violation
 
 Change = collections.namedtuple("Change", "begin end succeeded value")
 
@@ -35,7 +35,10 @@ class States:
         for who, some in records.items():
             for record in some:
                 if record.what in "VG" and record.status != 0:
-                    if not any(begin < record.end and record.begin < end for begin, end in away):
+                    # Programs give up after two seconds.
+                    if record.end - record.begin > SLOW:
+                        self.counts["questions that took too long"] += 1
+                    elif not any(begin < record.end and record.begin < end for begin, end in away):
                         text = f"{'set' if record.what == 'V' else 'read'}: {record.status}"
                         yield Violation("a call without an answer", who, record.name, text, [record.begin, record.end])
                 elif record.what == "G":
