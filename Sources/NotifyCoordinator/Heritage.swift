@@ -34,6 +34,8 @@ package struct Heritage: Hashable, Sendable {
         package var frozenFor: UInt32?
 
         package init(_ id: ProcessID) { self.id = id }
+
+        fileprivate var isWorthRemembering: Bool { wish != nil || isReleased || report != nil }
     }
 
     /// The state that a program has set for a name.
@@ -69,7 +71,8 @@ extension Coordinator {
     /// agent as if this one had died.
     package var heritage: Heritage {
         var heritage = Heritage()
-        var processes: Set<ProcessID> = []
+        // What was decided for the others counts once they register.
+        var processes = Set(directory.processes.values.filter(\.isWorthRemembering).map(\.id))
         for id in directory.all {
             guard let observer = directory[id], observer.canBeInherited, heirs.heir(of: id) == nil, !isHeir(id) else {
                 continue
@@ -95,7 +98,8 @@ extension Coordinator {
             var entry = Heritage.Process(id)
             (entry.wish, entry.isReleased, entry.report) = (process.wish, process.isReleased, process.report)
             // It is a whole, or it is not known well enough to stay stopped.
-            let isWhole = process.connections.allSatisfy { directory[$0]?.canBeInherited == true }
+            let isWhole =
+                !process.connections.isEmpty && process.connections.allSatisfy { directory[$0]?.canBeInherited == true }
             entry.frozenFor = isWhole ? process.freezing.frozenFor : nil
             heritage.processes.append(entry)
         }
@@ -119,7 +123,11 @@ extension Coordinator {
             else { continue }
             inherit(connection, of: facts)
         }
-        for process in heritage.processes where directory[process: process.id] != nil {
+        for process in heritage.processes {
+            if directory[process: process.id] == nil {
+                guard process.isWorthRemembering, let facts = facts[process.id], facts.isWatched else { continue }
+                directory.insert(ObservingProcess(facts))
+            }
             directory[process: process.id]?.wish = process.wish
             directory[process: process.id]?.isWishInherited = true
             directory[process: process.id]?.isReleased = process.isReleased

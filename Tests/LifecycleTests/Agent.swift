@@ -113,6 +113,20 @@ final class AgentBus: Sendable {
         )
     }
 
+    func release(_ target: String) throws {
+        var body = RawBody()
+        body.append(target)
+        let reply = try control.call(
+            destination: AgentInterface.name,
+            path: AgentInterface.path,
+            interface: AgentInterface.name,
+            member: "Release",
+            signature: "s",
+            body: body.bytes
+        )
+        try #require(reply.kind == .reply, "\(reply.errorName ?? "") \(reply.string ?? "")")
+    }
+
     /// The entries of the agent's list.
     func list() throws -> [[String: BusValue]] {
         let answer = Recorder<[[String: BusValue]]>()

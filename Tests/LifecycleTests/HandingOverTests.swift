@@ -137,6 +137,20 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `what a program has reported counts once it is released, whichever agent is there then`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let listener = try Listener(agent, names: ["com.example.a"])
+        try listener.center.lifecycle.report(.background, timeout: .patience)
+        try agent.set(listener.name, .foreground)
+        for _ in 0..<3 {
+            try agent.replaceAgent()
+            try #require(waitUntil(timeout: .patience) { try agent.state(of: listener.name) == "foreground" })
+        }
+        try agent.release(listener.name)
+        try #require(waitUntil(timeout: .patience) { try agent.state(of: listener.name) == "background" })
+    }
+
+    @Test(arguments: busKinds)
     func `a frozen program is known to the next agent, and stays frozen`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let poster = agent.makeCenter()

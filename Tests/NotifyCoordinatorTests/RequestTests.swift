@@ -512,7 +512,8 @@ import Testing
         var world = World()
         world.send(.inherit(heritage, [Newcomer.ProcessFacts(id: process, application: "")]))
         world.settle()
-        for (name, state, decider) in [(":1.2", LifecycleState.foreground, "person"), (":1.3", .foreground, "default")] {
+        for (name, state, decider) in [(":1.2", LifecycleState.foreground, "person"), (":1.3", .foreground, "default")]
+        {
             _ = try world.register(name, process, ["com.example.a"]) { ($0.state, $0.decider) = (state, decider) }
         }
         // It knows of no earlier agent.
@@ -525,6 +526,28 @@ import Testing
         _ = try world.register(":1.5", process, ["com.example.a"]) { ($0.state, $0.decider) = (.foreground, "person") }
         world.settle()
         #expect(self.state(world, ":1.5") == .background)
+    }
+
+    @Test func `what a program has reported counts under the next agent once a person has released it`() throws {
+        let process = World.process(13)
+        var world = World()
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        world.settle()
+        let report = world.call()
+        world.send(.report(report, from: ":1.1", .background))
+        _ = try request(&world, "pid:13", .foreground, by: Caller(user: Self.own))
+        let heritage = world.coordinator.heritage
+        var next = World()
+        next.send(.inherit(heritage, [Newcomer.ProcessFacts(id: process, application: "")]))
+        // One that it has not left is not known to the next agent.
+        next.send(.inherit(heritage, []))
+        _ = try next.register(":1.1", process, ["com.example.a"]) { ($0.state, $0.decider) = (.foreground, "person") }
+        next.settle()
+        #expect(state(next, ":1.1") == .foreground)
+        _ = release(&next, "pid:13", by: Caller(user: Self.own))
+        #expect(state(next, ":1.1") == .background)
+        next.send(.processEnded(process))
+        #expect(next.coordinator.heritage.processes.isEmpty)
     }
 
     @Test func `what was set for an application is forgotten with its last process`() throws {

@@ -108,7 +108,8 @@ extension Agent {
             logger.warning("ignored what another agent has left of programs to be started: it can't be read")
         }
         var heritage = estate.heritage
-        let facts = Set(heritage.connections.map(\.process)).sorted().compactMap(processes.find)
+        let all = heritage.connections.map(\.process) + heritage.processes.map(\.id)
+        let facts = Set(all).sorted().compactMap(processes.find)
         for index in heritage.processes.indices {
             guard let user = heritage.processes[index].frozenFor else { continue }
             // Somebody may have let it continue.
