@@ -383,13 +383,13 @@ class Run:
             thread.join()
 
     def await_everybody(self):
-        """Everybody has found the new bus. They look for one less and less often, in the end every five seconds."""
-        missing, deadline = {self.programs[who].pid for who in plan.OBSERVERS}, time.monotonic() + PATIENCE
+        """Everybody has found the new bus, but who naps. They look for one less and less often, in the end every five seconds."""
+        missing, deadline = set(plan.OBSERVERS) - set(plan.nappers()), time.monotonic() + PATIENCE
         while missing:
-            result = self.run_command("list", "--json")
-            missing -= {json.loads(line)["pid"] for line in result.stdout.splitlines()}
+            shown = {json.loads(line)["pid"] for line in self.run_command("list", "--json").stdout.splitlines()}
+            missing = {who for who in missing if self.programs[who].pid not in shown}
             if missing and time.monotonic() > deadline:
-                raise Unanswered(f"a program that does not come back: process {min(missing)}")
+                raise Unanswered(f"a program that does not come back: {', '.join(sorted(missing))}")
             time.sleep(0.1)
 
     def world(self, item):
