@@ -88,9 +88,7 @@ extension Agent {
         case .observersHaveGone: observersHaveGone()
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted))
         case .isInherited: heritageIsSubscribed()
-        case .giveMemoryBack:
-            link.emptyCaches()
-            linux_give_memory_back()
+        case .giveMemoryBack: link.giveMemoryBack()
         case .alarm(let time): alarms.set(.coordinator, at: time)
         case .napAlarm(let time): alarms.set(.naps, at: time)
         }
@@ -425,5 +423,13 @@ extension Subjects {
         } catch {
             throw .refused(error)
         }
+    }
+}
+
+extension BusLink {
+    /// Gives memory back that was freed, of which the caches would keep some.
+    func giveMemoryBack() {
+        emptyCaches()
+        linux_give_memory_back()
     }
 }

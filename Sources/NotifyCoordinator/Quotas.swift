@@ -25,6 +25,18 @@ package struct Quotas: Sendable {
     package init() {}
 }
 
+/// How much memory something uses, and whether some can be given back.
+struct MemoryUse: Hashable, Sendable {
+    var bytes = 0 { didSet { peak = max(peak, bytes) } }
+    /// The maximum since memory was last given back.
+    private var peak = 0
+
+    /// Whether usage has dropped enough to make releasing memory worthwhile.
+    var hasShrunk: Bool { peak > 1 << 17 && bytes < peak / 2 }
+
+    mutating func isGivenBack() { peak = bytes }
+}
+
 /// What the connections of each user use.
 struct Ledger {
     struct Account: Hashable {
@@ -51,9 +63,8 @@ struct Ledger {
     private(set) var accounts: [UInt32: Account] = [:]
     /// What those in sandboxes observe, which counts towards their users' accounts as well.
     private(set) var sandboxes: [Holder: Account] = [:]
-    /// The usage of all users, and its maximum since memory was last given back.
-    private var bytes = 0
-    private var peak = 0
+    /// The usage of all users.
+    private var memory = MemoryUse()
 
     init(_ quotas: Quotas) { self.quotas = quotas }
 
@@ -155,14 +166,12 @@ struct Ledger {
         var account = before
         change(&account)
         accounts[user] = account.isEmpty ? nil : account
-        bytes += account.bytes + account.pendingBytes - before.bytes - before.pendingBytes
-        peak = max(peak, bytes)
+        memory.bytes += account.bytes + account.pendingBytes - before.bytes - before.pendingBytes
     }
 
-    /// Whether usage has dropped enough to make releasing memory worthwhile.
-    var hasShrunk: Bool { peak > 1 << 17 && bytes < peak / 2 }
+    var hasShrunk: Bool { memory.hasShrunk }
 
-    mutating func memoryIsGivenBack() { peak = bytes }
+    mutating func memoryIsGivenBack() { memory.isGivenBack() }
 
     static func refusal(_ user: UInt32, _ limit: String) -> Refusal {
         Refusal(.limitExceeded, "User \(user) has reached the limit of \(limit).")

@@ -49,6 +49,27 @@ import Testing
         #expect(table.waitingCount(of: "a") == 1)
     }
 
+    @Test func `memory is given back when little waits of what once did, and no line holds anything`() throws {
+        var table = RelayTable()
+        for client in ["a", "b"] {
+            _ = table.enter(client, of: process, in: .foreground)
+            _ = try table.add(subjects(prefixes: ["x."]), to: client)
+        }
+        for number in 0..<3_000 { table.posted(RelayTable.Post(try name("x.n\(number)"), from: "")) }
+        #expect(!table.hasShrunk)
+        while table.next() != nil {}
+        #expect(!table.hasWork && !table.hasShrunk)
+        _ = table.takeBatch(for: "a", limit: 3_000)
+        #expect(table.forget("b").waiters.isEmpty && table.hasShrunk)
+        table.posted(RelayTable.Post(try name("x"), from: ""))
+        table.posted(RelayTable.Post(try name("x.y"), from: ""))
+        #expect(table.hasWork && !table.hasShrunk)
+        while table.next() != nil {}
+        #expect(table.hasShrunk)
+        table.memoryIsGivenBack()
+        #expect(!table.hasShrunk)
+    }
+
     @Test func `one batch is sent at a time, and waiting callers are answered once it was read`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)

@@ -58,6 +58,7 @@ final class Intake {
     private let link: BusLink
     var turns: Turns
     private var place = Place.unknown
+    private var reading = ReadingFirst()
     /// How long the bus had been read when calls were handled last.
     private var readingTime: Int64 = 0
 
@@ -76,15 +77,30 @@ final class Intake {
 
     /// Whether calls that wait have their turn, and not what the bus has yet to pass on; then that begins.
     func beginSlice() -> Bool {
+        guard turns.isEmpty || !readsFirst() else { return false }
         guard !link.isBusy || link.readingTime - readingTime >= Intake.reading else { return false }
         readingTime = link.readingTime
         return true
     }
 
-    // MARK: - Large calls
+    private func readsFirst() -> Bool {
+        switch reading.next(isBusy: link.isBusy, now: MonotonicTime.now.nanoseconds) {
+        case .serve: return false
+        case .read: return true
+        case .ask:
+            link.callBus("GetId", []) { [weak self] _ in
+                self?.reading.hasAnswered(now: MonotonicTime.now.nanoseconds)
+            }
+            return true
+        }
+    }
 
     /// When there is something to do for calls that wait; nil if there is nothing.
-    var deadline: MonotonicTime? { turns.isEmpty ? largeDeadline : MonotonicTime(nanoseconds: 0) }
+    var deadline: MonotonicTime? {
+        turns.isEmpty ? largeDeadline : MonotonicTime(nanoseconds: reading.end ?? 0)
+    }
+
+    // MARK: - Large calls
 
     var largeDeadline: MonotonicTime? {
         guard let time = turns.largeTime else { return nil }

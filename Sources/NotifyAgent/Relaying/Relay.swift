@@ -469,6 +469,14 @@ final class Relay: BusPeer, PostListener {
             case .posts(let name): deliver(to: name)
             }
         }
+        giveMemoryBack()
+    }
+
+    /// What waited once is kept no longer than it is needed.
+    private func giveMemoryBack() {
+        guard table.hasShrunk else { return }
+        table.memoryIsGivenBack()
+        link.giveMemoryBack()
     }
 
     // MARK: - Posts

@@ -82,6 +82,8 @@ package struct RelayTable: Hashable, Sendable {
     private var groups: [Owner: Group] = [:]
     /// Which owners' clients hear each subject.
     private var audience = SubjectIndex<Set<Owner>>()
+    /// The size of the names that wait, in all lines and for all clients.
+    private var memory = MemoryUse()
     /// The owners with something in their lines, in the order of their turns.
     private var turns = Fifo<Owner>()
     /// How many clients need each rule, or needed it until another one that replaces it is in place.
@@ -221,6 +223,7 @@ package struct RelayTable: Hashable, Sendable {
             unheard = withdraw(client.cover.rules, client.subjects.prefixes)
         }
         groups[client.owner]?.bytes -= client.bytes
+        memory.bytes -= client.bytes
         groups[client.owner]?.count -= 1
         clients[name] = nil
         forgetIfIdle(client.owner)
@@ -279,8 +282,10 @@ package struct RelayTable: Hashable, Sendable {
     }
 
     private mutating func append(_ post: Post, for owner: Owner, room: Int) {
+        guard let before = groups[owner]?.line.bytes else { return }
         if groups[owner]?.line.isEmpty == true { turns.append(owner) }
         if groups[owner]?.line.append(post, room: room) == false { groups[owner]?.dropped += 1 }
+        memory.bytes += (groups[owner]?.line.bytes ?? before) - before
     }
 
     /// Something concerns a client, and is not to overtake the posts that have arrived: `next` returns its number when it is
@@ -295,6 +300,11 @@ package struct RelayTable: Hashable, Sendable {
     /// Whether `next` returns something.
     package var hasWork: Bool { !turns.isEmpty }
 
+    /// Whether no line holds anything any more, and so much less waits that releasing memory is worthwhile.
+    package var hasShrunk: Bool { !hasWork && memory.hasShrunk }
+
+    package mutating func memoryIsGivenBack() { memory.isGivenBack() }
+
     /// Takes what has waited longest for the owner whose turn it is, and passes a post on to those who are to hear it.
     package mutating func next() -> Step? {
         while let owner = turns.popFirst() {
@@ -304,7 +314,9 @@ package struct RelayTable: Hashable, Sendable {
             switch item {
             case nil: continue
             case .follower(let number): return .follower(number)
-            case .post(let post): return .queued(queue(post, for: owner))
+            case .post(let post):
+                memory.bytes -= post.cost
+                return .queued(queue(post, for: owner))
             }
         }
         return nil
@@ -426,7 +438,10 @@ package struct RelayTable: Hashable, Sendable {
         let before = clients.values[index].bytes
         let result = change(&clients.values[index])
         let after = clients.values[index].bytes
-        if after != before { groups[clients.values[index].owner]?.bytes += after - before }
+        if after != before {
+            groups[clients.values[index].owner]?.bytes += after - before
+            memory.bytes += after - before
+        }
         return result
     }
 
