@@ -35,6 +35,10 @@ struct MemoryUse: Hashable, Sendable {
     var hasShrunk: Bool { peak > 1 << 17 && bytes < peak / 2 }
 
     mutating func isGivenBack() { peak = bytes }
+
+    // What was used once changes nothing but when memory is given back.
+    static func == (left: MemoryUse, right: MemoryUse) -> Bool { left.bytes == right.bytes }
+    func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
 /// What the connections of each user use.

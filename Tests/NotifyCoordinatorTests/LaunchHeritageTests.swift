@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test func `of what programs hear, only what their files name counts`() throws {
-        let (name, prefix) = (try NotifyName("com.example.c"), NamePrefix("com.example.d."))
+        let (name, prefix) = (NotifyName("com.example.c"), NamePrefix("com.example.d."))
         let left = heritage { left in
             left.heard = Subjects(names: [Self.name, name], prefixes: [prefix, NamePrefix("com.example.e.")])
         }

@@ -82,7 +82,7 @@ package struct RelayTable: Hashable, Sendable {
     private var groups: [Owner: Group] = [:]
     /// Which owners' clients hear each subject.
     private var audience = SubjectIndex<Set<Owner>>()
-    /// The size of the names that wait, in all lines and for all clients.
+    /// The size of the names that wait, in all lines and for all clients, and of the clients.
     private var memory = MemoryUse()
     /// The owners with something in their lines, in the order of their turns.
     private var turns = Fifo<Owner>()
@@ -118,6 +118,7 @@ package struct RelayTable: Hashable, Sendable {
         )
         if state == .suspended { client.queue.keepEachOnce(true) }
         clients[name] = client
+        memory.bytes += RelayTable.clientSize
         return true
     }
 
@@ -223,7 +224,7 @@ package struct RelayTable: Hashable, Sendable {
             unheard = withdraw(client.cover.rules, client.subjects.prefixes)
         }
         groups[client.owner]?.bytes -= client.bytes
-        memory.bytes -= client.bytes
+        memory.bytes -= client.bytes + RelayTable.clientSize
         groups[client.owner]?.count -= 1
         clients[name] = nil
         forgetIfIdle(client.owner)
@@ -429,6 +430,9 @@ package struct RelayTable: Hashable, Sendable {
         let old = rules.remove(cover)
         return prefixes.isEmpty ? old : old.union(rules.remove(Subjects(prefixes: prefixes)))
     }
+
+    /// About what a client takes up besides its names.
+    private static let clientSize = 2_048
 
     private static func cost(_ name: NotifyName) -> Int { name.string.utf8.count + 64 }
 
