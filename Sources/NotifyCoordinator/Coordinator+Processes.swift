@@ -127,7 +127,7 @@ extension Coordinator {
     mutating func streamIsRead(_ id: ConnectionID) {
         guard let heir = heirs.end(id) else {
             directory[id]?.parking = .parked
-            isSilent(id)
+            connectionIsSilent(id)
             return
         }
         // What was found, which comes next, is delivered with what is pending.

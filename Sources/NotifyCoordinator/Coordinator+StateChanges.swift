@@ -209,8 +209,10 @@ extension Coordinator {
     }
 
     /// Nobody can hear anything through the connection any longer.
-    mutating func isSilent(_ id: ConnectionID) {
-        for request in directory.change(id, { $0.takeParkingRequests() }) ?? [] { reached(request, id, nil) }
+    mutating func connectionIsSilent(_ id: ConnectionID) {
+        let requests = directory[id]?.parkingRequests ?? []
+        directory[id]?.parkingRequests = []
+        for request in requests { reached(request, id, nil) }
     }
 
     // MARK: - Deciding
@@ -264,7 +266,7 @@ extension Coordinator {
         )
         for id in changing {
             guard directory[id]?.isParked == false else {
-                directory[id]?.parkingRequests.append(request)
+                settle(request, id, nil)
                 continue
             }
             perform(directory.change(id) { $0.transition.want($0.transition.wish, by: [request]) }, for: id)

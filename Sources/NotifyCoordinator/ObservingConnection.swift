@@ -146,11 +146,6 @@ struct ObservingConnection: Hashable {
         return !((transition.isSettled || transition.isEntering) && state != .foreground)
     }
 
-    mutating func takeParkingRequests() -> [RequestID] {
-        defer { parkingRequests = [] }
-        return parkingRequests
-    }
-
     mutating func changed<Result>(by change: (inout ObservingConnection) -> Result) -> Result { change(&self) }
 }
 

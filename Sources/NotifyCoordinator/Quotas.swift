@@ -10,8 +10,9 @@ package struct Quotas: Sendable {
     package var prefixes = 4_096
     /// The size of names and prefixes, each its length plus 64 bytes.
     package var bytes = 12 << 20
-    /// What programs in a sandbox may observe through the relay, in all connections of an application together. An application
-    /// knows the names that it is interested in; so much takes the agent some 30 ms. Each prefix costs the bus a rule.
+    /// What programs in a sandbox may observe through the relay, in all connections of an application together: enough for an
+    /// application, which knows the names that it is interested in, and little of what its user may observe. Each prefix costs
+    /// the bus a rule.
     package var sandboxNames = 4_096
     package var sandboxPrefixes = 256
     /// Pending calls: those that wait for their turn, and those that have not been answered yet. See `CallLedger`.

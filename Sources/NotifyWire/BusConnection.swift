@@ -241,13 +241,14 @@ package final class BusConnection {
     }
 
     /// Whether messages are held back to be written together: the bus then receives them without others in between.
-    package var gathers = false { didSet { writeQueued() } }
+    package var gathers = false { didSet { if !collects { writeQueued() } } }
 
-    /// Whether messages are held back for a moment, which saves the system calls, unless they are gathered.
+    /// Whether messages are held back for a moment, which saves the system calls.
     package var collects = false { didSet { if !collects { writeQueued() } } }
 
-    private func writeQueued() {
-        if entry == nil, own.isOurs { output.flush(to: socket) }
+    /// Writes what is held back, unless that is still being gathered.
+    package func writeQueued() {
+        if !gathers, entry == nil, own.isOurs { output.flush(to: socket) }
     }
 
     /// How many bytes are queued.

@@ -92,17 +92,8 @@ import Testing
 
         /// Says which unit runs for a command.
         func answer(_ call: RawMessage, running unit: String) throws {
-            var units = RawBody()
-            units.append(UInt32(0))
-            units.align(to: 8)
-            let begin = units.bytes.count
-            for text in [unit, "", "loaded", "active", "running", "", "/unit"] { units.append(text) }
-            units.append(UInt32(0))
-            for text in ["", "/"] { units.append(text) }
-            var body = RawBody()
-            body.append(UInt32(units.bytes.count - begin))
-            body.append(bytes: units.bytes[4...])
-            try answer(call, signature: "a(ssssssouso)", body)
+            let list = AnsweringService.Answer.unit(unit)
+            try answer(call, signature: list.signature, list.body)
         }
     }
 

@@ -4,7 +4,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// dbus-daemon ends the connection of whoever sends a message that is too large for it. No post makes dbus-broker do so:
+/// dbus-daemon ends the connection that sends a message that is too large for it. No post makes dbus-broker do so:
 /// its limit is the protocol's.
 @Suite struct RefusedPostTests {
     @Test(.enabled(if: busKinds.contains(.daemon), "\(BusKind.daemon.unavailable ?? "")"))
@@ -29,5 +29,14 @@ import Testing
         #expect(heard.wait { $0.last == "com.example.end" })
         #expect(!heard.elements.contains(large))
         observation.cancel()
+    }
+
+    /// It would be registered on each connection, and end that.
+    @Test(.enabled(if: busKinds.contains(.daemon), "\(BusKind.daemon.unavailable ?? "")"))
+    func `a name for which the bus ends each connection is given up`() throws {
+        // Too small for any match rule.
+        let bus = try PrivateBus(.daemon, limits: ["max_message_size": 250])
+        let result = try run(productPath("notify-wait"), ["--address", bus.address, "com.example.refused"])
+        #expect(result.status == 69 && result.errorOutput.contains("Disconnected from the bus"), "\(result)")
     }
 }

@@ -539,8 +539,6 @@ import Testing
         let heritage = world.coordinator.heritage
         var next = World()
         next.send(.inherit(heritage, [Newcomer.ProcessFacts(id: process, application: "")]))
-        // One that it has not left is not known to the next agent.
-        next.send(.inherit(heritage, []))
         _ = try next.register(":1.1", process, ["com.example.a"]) { ($0.state, $0.decider) = (.foreground, "person") }
         next.settle()
         #expect(state(next, ":1.1") == .foreground)

@@ -13,7 +13,7 @@ package final class EventThread: Sendable {
         var socket: Int32 = -1
         /// Since when it may, and for the answer to which question.
         var blocking: (since: MonotonicTime, question: String)?
-        /// Tells whoever watches that it may, unless he is about to look anyway.
+        /// Tells its watcher that it may, unless that is about to look anyway.
         var notice: (@Sendable () -> Void)?
         var isWatched = false
     }

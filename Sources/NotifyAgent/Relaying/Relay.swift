@@ -42,7 +42,7 @@ final class Relay: BusPeer, PostListener {
     }
 
     /// A call to a program.
-    private enum ProgramCall: Hashable {
+    enum ProgramCall: Hashable {
         case state(String)
         case posts(String)
     }
@@ -58,13 +58,13 @@ final class Relay: BusPeer, PostListener {
 
     /// How long posts are queued for those who are to hear them before the bus is read again, in nanoseconds. While there is
     /// something to read, that takes most of the time: everybody's posts are in there.
-    private static let slice: Int64 = 500_000
+    static let slice: Int64 = 500_000
 
-    private let link: BusLink
+    let link: BusLink
     private let identity: Identity
-    private let reporter: Reporter
+    let reporter: Reporter
     private let quotas: Quotas
-    private var table: RelayTable
+    var table: RelayTable
     /// Calls in the order in which they are handled, and what each owner may have pending.
     private var intake: Intake
     /// Calls that have begun and are not answered.
@@ -75,20 +75,20 @@ final class Relay: BusPeer, PostListener {
     /// How many match rules the bus has been sent, or is to remove, and has not dealt with.
     private var rulesUnderWay = 0
     /// Calls to programs.
-    private var window = CallWindow<ProgramCall, LifecycleState>()
+    var window = CallWindow<ProgramCall, LifecycleState>()
     /// What to do once everything posted so far has been read: the bus has been asked for the first of them, and is asked
     /// once more for all others.
     private var asking: [() -> Void] = []
     private var toBeAsked: [() -> Void] = []
     /// What waits until the posts before it have been queued, by number.
-    private var followers: [Int: () -> Void] = [:]
-    private var lastFollower = 0
+    var followers: [Int: () -> Void] = [:]
+    var lastFollower = 0
     /// Calls of Synchronize that wait until something has been read, by number.
     private var waiters: [Int: [BusCall]] = [:]
     private var lastWaiter = 0
     /// Programs that could not take their last batch, and when to try again.
-    private var refusing: Set<String> = []
-    private var retryTime: MonotonicTime?
+    var refusing: Set<String> = []
+    var retryTime: MonotonicTime?
     private var rules = RuleQueue<RuleWaiter, NotifyBusError>()
 
     init(_ link: BusLink, _ reporter: Reporter, quotas: Quotas = Quotas()) {
@@ -431,7 +431,7 @@ final class Relay: BusPeer, PostListener {
         }
     }
 
-    private func setState(_ state: LifecycleState, of name: String) {
+    func setState(_ state: LifecycleState, of name: String) {
         let message = ObserverInterface.SetState(state: state, additions: 0)
         link.call(message, ofObserver: name) { [self] answer in
             window.hasAnswered(.state(name))
@@ -450,102 +450,7 @@ final class Relay: BusPeer, PostListener {
         }
     }
 
-    // MARK: - Calls to programs
-
-    /// Makes a call when it is its turn: a bus lets a connection wait for a limited number of replies.
-    private func enqueue(_ call: ProgramCall, _ state: LifecycleState, to name: String) {
-        guard let process = table.process(of: name) else {
-            if case .state = call { reporter.told(name, .gone) }
-            return
-        }
-        window.enqueue(call, state, of: Owner(process, agentUser: geteuid()))
-        callPrograms()
-    }
-
-    private func callPrograms() {
-        while let (call, state) = window.next(now: MonotonicTime.now.nanoseconds) {
-            switch call {
-            case .state(let name): setState(state, of: name)
-            case .posts(let name): deliver(to: name)
-            }
-        }
-        giveMemoryBack()
-    }
-
-    /// What waited once is kept no longer than it is needed.
-    private func giveMemoryBack() {
-        guard table.hasShrunk else { return }
-        table.memoryIsGivenBack()
-        link.giveMemoryBack()
-    }
-
-    // MARK: - Posts
-
-    func handle(post name: NotifyName, from sender: String) {
-        guard SystemEvent.isRelayed(name) else { return }
-        table.posted(RelayTable.Post(name, from: sender))
-        if MonotonicTime.now.nanoseconds - link.batchStart.nanoseconds < Relay.slice { takeStep() }
-    }
-
-    /// Passes on names that the agent has heard for a program.
-    func keep(_ found: [NotifyName], for name: String) {
-        follow(name) { [self] in
-            table.keep(found.filter(SystemEvent.isRelayed), for: name)
-            pass(to: name)
-        }
-    }
-
-    /// Does this when what has been posted so far is queued for a program.
-    private func follow(_ name: String, _ work: @escaping () -> Void) {
-        lastFollower += 1
-        guard table.follow(lastFollower, for: name) else { return work() }
-        followers[lastFollower] = work
-    }
-
-    /// Queues posts for those who are to hear them, and does what has followed these, for a while.
-    private func takeSteps() {
-        let end = MonotonicTime.now.nanoseconds + Relay.slice
-        while takeStep(), MonotonicTime.now.nanoseconds < end {}
-    }
-
-    /// - Returns: false if there is nothing to do.
-    @discardableResult
-    private func takeStep() -> Bool {
-        switch table.next() {
-        case nil: return false
-        case .queued(let names): for name in names { pass(to: name) }
-        case .follower(let number): followers.removeValue(forKey: number)?()
-        }
-        return true
-    }
-
-    /// Passes on what is waiting, unless the program has yet to read the last batch.
-    private func pass(to name: String) {
-        guard table.hasBatch(for: name), !refusing.contains(name) else { return }
-        enqueue(.posts(name), .foreground, to: name)
-    }
-
-    private func deliver(to name: String) {
-        guard let posts = table.takeBatch(for: name, limit: ObserverInterface.DeliverPosts.limit) else {
-            return window.hasAnswered(.posts(name))
-        }
-        let message = ObserverInterface.DeliverPosts(names: posts.map(\.name.string), senders: posts.map(\.sender))
-        link.call(message, ofObserver: name) { [self] answer in
-            window.hasAnswered(.posts(name))
-            switch answer {
-            case .success(let values):
-                values.closeDescriptors()
-                endWaits(table.batchIsRead(by: name))
-                pass(to: name)
-            case .failure:
-                // The program has gone, or can't take anything now.
-                table.batchWasRefused(by: name)
-                refusing.insert(name)
-                retryTime = retryTime ?? .now + 1_000
-            }
-            callPrograms()
-        }
-    }
+    // MARK: - Time
 
     var deadline: MonotonicTime? {
         if table.hasWork { return MonotonicTime(nanoseconds: 0) }
@@ -596,7 +501,7 @@ final class Relay: BusPeer, PostListener {
         }
     }
 
-    private func endWaits(_ numbers: [Int], _ fault: BusFault? = nil) {
+    func endWaits(_ numbers: [Int], _ fault: BusFault? = nil) {
         for number in numbers {
             for call in waiters.removeValue(forKey: number) ?? [] {
                 if let fault { refuse(call, fault) } else { reply(to: call) }

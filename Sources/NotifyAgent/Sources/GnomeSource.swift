@@ -17,7 +17,7 @@ final class GnomeSource: Source {
 
     private struct Folder {
         var watch: Int32 = -1
-        /// Whether it is one of the desktop's units, whoever observes.
+        /// Whether it is one of the desktop's units, even if no observer is in it.
         var isUnit = false
         var processes: [ProcessID: Newcomer.ProcessFacts] = [:]
         /// nil if there is no such attribute.

@@ -26,7 +26,7 @@ final class HyprlandSource: Source {
         return (places.first { access($0 + instance, F_OK) == 0 } ?? places.first).map { $0 + instance }
     }
 
-    /// What speaks against it in this environment; nil if nothing does.
+    /// Why this source can't be used in this environment; nil if it can.
     static func obstacle(_ environment: [String: String]) -> String? {
         environment["HYPRLAND_INSTANCE_SIGNATURE"] == nil ? "$HYPRLAND_INSTANCE_SIGNATURE is not set" : nil
     }

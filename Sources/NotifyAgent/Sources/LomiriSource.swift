@@ -19,7 +19,7 @@ final class LomiriSource: Source {
 
     init(_ link: BusLink) { self.link = link }
 
-    /// What speaks against it in this environment; nil if nothing does.
+    /// Why this source can't be used in this environment; nil if it can.
     static func obstacle(_ environment: [String: String]) -> String? {
         let desktops = (environment["XDG_CURRENT_DESKTOP"] ?? "").split(separator: ":")
         return desktops.contains { $0 == "Lomiri" || $0 == "Unity8" } ? nil : "$XDG_CURRENT_DESKTOP is not Lomiri"

@@ -16,7 +16,7 @@ final class SwaySource: Source {
     /// - Parameter limit: how long sway may take to answer, in milliseconds.
     init(path: String, limit: Int64 = BusLink.usualAnswerLimit) { (self.path, self.limit) = (path, limit) }
 
-    /// What speaks against it in this environment; nil if nothing does.
+    /// Why this source can't be used in this environment; nil if it can.
     static func obstacle(_ environment: [String: String]) -> String? {
         environment["SWAYSOCK"] == nil ? "$SWAYSOCK is not set" : nil
     }

@@ -22,7 +22,7 @@ final class UseWatch {
     private var terminals: Set<Int32> = []
 
     /// - Parameters:
-    ///   - soundLimit: how long the sound server may take to answer before it is connected to anew, in milliseconds.
+    ///   - soundLimit: how long the sound server may take to answer before the connection to it is made again, in milliseconds.
     ///   - answer: called with what is in use, for the last question.
     init(
         on loop: EventLoop,

@@ -24,7 +24,7 @@ final class X11Source: Source {
         (self.display, self.seesFullscreen, self.limit) = (display, seesFullscreen, limit)
     }
 
-    /// It on a thread of its own, since libxcb blocks.
+    /// The source on a thread of its own, since libxcb blocks.
     static func onThread(
         display: String,
         seesFullscreen: Bool,
@@ -37,7 +37,7 @@ final class X11Source: Source {
 
     private static func title(_ display: String) -> String { "the X server \(display)" }
 
-    /// What speaks against watching the display of this environment; nil if nothing does.
+    /// Why the display of this environment can't be watched; nil if it can.
     static func obstacle(_ environment: [String: String]) -> String? {
         if environment["DISPLAY"] == nil { return "$DISPLAY is not set" }
         // Its X server has only some of the windows, and would take the others for nobody.

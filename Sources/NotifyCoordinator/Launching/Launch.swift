@@ -48,8 +48,8 @@ struct Launch: Hashable {
     private(set) var subscribed = Subjects()
     private(set) var unconfirmed = 0
     private var isAttached = false
-    /// Whether the latest start ends the program first, and has not done so yet. Until then, whoever observes belongs to
-    /// the old one.
+    /// Whether the latest start ends the program first, and has not done so yet. Until then, the observers are those of the
+    /// old program.
     private var endsFirst = false
     /// When it was started, as far as relevant to the limit.
     private(set) var recentStarts: [Int64] = []
@@ -127,7 +127,7 @@ struct Launch: Hashable {
 
     private var wanted: Subjects {
         if case .off = phase { return Subjects() }
-        // What a program hears that is to be ended, the next one has to be told.
+        // The next program must be told what one hears that is about to be ended.
         let counts = !isReplacing && phase != .arming
         var wanted = Subjects(
             names: entry.subjects.names.filter { !(counts && observers.hear($0)) && !isSatisfied($0) }

@@ -17,7 +17,7 @@ package struct NameStateTable: Hashable {
 
     private var entries: [NotifyName: Entry] = [:]
     private var lastStamp: UInt64 = 0
-    /// Names whose state the agent before this one has handed over: whoever observes them may have yet to register.
+    /// Names whose state the agent before this one has handed over: their observers may have yet to register.
     private var handedOver: Set<NotifyName> = []
     /// Names whose state is kept permanently, and their initial states.
     private let pinned: [NotifyName: UInt64]
@@ -59,7 +59,7 @@ package struct NameStateTable: Hashable {
         entries[name] = Entry(value: entry.value, stamp: stamp)
     }
 
-    /// Takes over what the agent before this one knew, and keeps it until whoever observes has registered.
+    /// Takes over what the agent before this one knew, and keeps it until the observers have registered.
     mutating func inherit(_ entry: Entry, of name: NotifyName, now: UInt64) {
         restore(entry, of: name, now: now)
         handedOver.insert(name)

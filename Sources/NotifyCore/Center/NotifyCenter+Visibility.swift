@@ -87,7 +87,7 @@ extension NotifyCenter.Bus {
         }
     }
 
-    /// Whether this process may talk to everybody on it, so that who does not answer isn't there.
+    /// Whether this process may talk to every connection on it, so that a connection that does not answer does not exist.
     package var isWhole: Bool { passage == .open }
 }
 

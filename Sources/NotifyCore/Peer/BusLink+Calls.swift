@@ -11,11 +11,7 @@ extension BusLink {
     }
 
     /// Writes what has been sent so far, instead of at the end of this turn of an event loop.
-    package func writeCollected() {
-        guard let connection, connection.collects else { return }
-        connection.collects = false
-        connection.collects = true
-    }
+    package func writeCollected() { connection?.writeQueued() }
 
     /// Leaves the connection as it is on the bus to whoever has a duplicate of the socket. From now on nothing is read.
     ///
