@@ -148,7 +148,9 @@ struct HandingOverSessionTests {
         try session.shell("notify-lifecycle resume $one && notify-post com.example.n99")
         try session.until("grep -q n99 \"$HOME/heard\"")
         let expected = (0..<(isLongRun ? 30 : 3)).map { "com.example.n\($0)" } + ["com.example.n99"]
-        #expect(try session.shell("sort \"$HOME/heard\"") == expected.sorted().map { $0 + "\n" }.joined())
+        let heard = try session.shell("sort \"$HOME/heard\"")
+        let log = try session.shell("cat \"$HOME/agent.log\"")
+        #expect(heard == expected.sorted().map { $0 + "\n" }.joined(), "\(log)")
         try session.shell("kill $agents 2>/dev/null; wait $agents || true")
     }
 

@@ -53,6 +53,9 @@ extension Agent {
         link.findOwner(of: AgentInterface.name) { [self] owner in
             guard case .success(let owner) = owner, !isOver else { return completion(nil) }
             link.findUser(of: owner) { [self] user in
+                if case .failure(let fault) = user, fault.saysGone, limit > .now {
+                    return askForHeritage(until: limit, then: completion)
+                }
                 // What another user's agent says may not be true.
                 guard (try? user.get()) == geteuid() else { return completion(nil) }
                 let call = AgentInterface.HandOver()
