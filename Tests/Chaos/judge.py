@@ -243,6 +243,11 @@ class Judge:
                 troubles.append(Trouble(begin - early, end, "agent-died", losing, True))
             elif act["act"] == "restart-bus":
                 troubles.append(Trouble(begin - early, end, "bus-away", True, True))
+        # Who was stopped comes back with the state that it has been given meanwhile.
+        for act in sorted((act for act in acts if act["who"] == who and act["act"] in (*STATES, *TOLD)), key=lambda act: act["before"]):
+            for index, trouble in enumerate(troubles):
+                if trouble.row == "stopped" and trouble.begin < act["after"] and act["before"] < trouble.end:
+                    troubles[index] = trouble._replace(end=max(trouble.end, act["after"] + GRACE))
         # An agent that is replaced waits for a change a second, and then hands over without it.
         for act in acts:
             for other in acts:

@@ -156,4 +156,20 @@ import Testing
         )
         #expect(silent.isStuck() && silent.readSome())
     }
+
+    @Test func `the stream of a process that has continued is not waited for`() throws {
+        let sleeper = try start("sleep", ["60"])
+        let process = try ProcessHandle.open(sleeper.pid, user: geteuid()).get().0
+        sleeper.send(signal: SIGSTOP)
+        try #require(waitUntil { processState(sleeper.pid) == "T" })
+        var pair: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
+        defer { close(pair[1]) }
+        let stream = ParkedStream(socket: pair[0], process: process, agent: ":1.1", mark: 1)
+        #expect(!stream.readSome() && !stream.isStuck())
+        // It reads the mark itself, and nothing else ever comes.
+        sleeper.send(signal: SIGCONT)
+        try #require(waitUntil { processState(sleeper.pid) != "T" })
+        #expect(stream.isStuck() && stream.readSome())
+    }
 }

@@ -83,12 +83,7 @@ final class ParkedStream {
     ///
     /// - Returns: whether that was everything.
     func readSome() -> Bool {
-        // If the process is running again, it reads too, and nothing more can be gained.
-        if let process {
-            guard process.state.map({ "Tt".utf8.contains($0) }) ?? false || ProcessLook.isFrozen(events)
-            else { return true }
-        }
-        guard bytesLeft > 0, MonotonicTime.now.nanoseconds < deadline else { return true }
+        guard !isReadByProcess, bytesLeft > 0, MonotonicTime.now.nanoseconds < deadline else { return true }
         var total = 0
         while total < ParkedStream.turn, !outcome.hasMark {
             switch readChunk() {
@@ -113,10 +108,17 @@ final class ParkedStream {
         takeMessages()
     }
 
-    /// Whether nothing has come for a while. Checked once a second.
+    /// Whether nothing has come for a while, or the mark may have gone where nobody here sees it. Checked once a second.
     func isStuck() -> Bool {
         looksWithoutProgress += 1
-        return looksWithoutProgress >= ParkedStream.lookLimit || MonotonicTime.now.nanoseconds >= deadline
+        return looksWithoutProgress >= ParkedStream.lookLimit || isReadByProcess
+            || MonotonicTime.now.nanoseconds >= deadline
+    }
+
+    /// Whether the process is running again: then it reads too, and nothing more can be gained.
+    private var isReadByProcess: Bool {
+        guard let process else { return false }
+        return !(process.state.map { "Tt".utf8.contains($0) } ?? false || ProcessLook.isFrozen(events))
     }
 
     /// Ends the connection, and reads what was still on its way.
