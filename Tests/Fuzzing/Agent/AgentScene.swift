@@ -32,7 +32,8 @@ struct AgentScene {
         configuration.version = "1"
         // Few, so that the limits are reached.
         configuration.quotas.connections = 3
-        configuration.quotas.names = 8
+        // Now and then enough for a large call that is accepted.
+        configuration.quotas.names = choices.once(in: 4) ? 64 : 8
         configuration.quotas.prefixes = 4
         configuration.quotas.calls = 6
         configuration.quotas.pendingNames = 6
@@ -97,6 +98,7 @@ struct AgentScene {
 
     private mutating func call(_ choices: inout Choices) {
         let (member, signature) = choices.pick(AgentScene.calls)
+        let isLarge = choices.once(in: 16)
         let isRelayed = choices.once(in: 3)
         let name = isRelayed ? RelayInterface.name : AgentInterface.name
         guard let client = bus.owner(of: name) else { return }
@@ -105,11 +107,25 @@ struct AgentScene {
         if choices.once(in: 12) { call.interface = "org.freedesktop.DBus.Properties" }
         call.member = member
         call.wantsReply = !choices.once(in: 5)
-        call.arguments = arguments(of: member, signature, &choices)
+        call.arguments = isLarge ? large(member, &choices) : arguments(of: member, signature, &choices)
         // A signature has at most 255 bytes.
         if call.arguments.map(\.signature).joined().utf8.count > 255 { call.arguments = [] }
-        steps.append("\(call.sender) calls \(member)")
+        steps.append("\(call.sender) calls \(member)\(isLarge ? " with much" : "")")
         bus.send(call, to: client)
+    }
+
+    /// Arguments that make a call so large that it waits behind everybody's small ones.
+    private func large(_ member: String, _ choices: inout Choices) -> [BusValue] {
+        let count = choices.pick([40, 64, 65, 200])
+        // With them it is larger than 16 KB, with the last it needs several reads.
+        let text = String(repeating: "x", count: 440)
+        let names = BusValue.strings((0..<count).map { "com.example.large.\($0).\(text)" })
+        switch member {
+        case "Register":
+            return [.dictionary([("names", names), ("state", .string(choices.pick(["", "suspended"])))])]
+        case "AddNames", "RemoveNames": return [names, .strings([])]
+        default: return [names]
+        }
     }
 
     private func arguments(of member: String, _ signature: String, _ choices: inout Choices) -> [BusValue] {
