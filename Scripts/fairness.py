@@ -44,6 +44,8 @@ LEAVING = 20
 
 BUS, AGENT_PID, OBSERVER = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 CHECKS = sys.argv[4] if len(sys.argv) > 4 else None
+# The buses of two applications in sandboxes, if there are any: one floods, and one hears.
+SANDBOXES = os.environ.get("SANDBOXES", "").split()
 
 
 def string(text):
@@ -126,15 +128,15 @@ def register(observed, state=None, prefixes=()):
 class Client:
     """A connection to the bus."""
 
-    def __init__(self):
+    def __init__(self, bus=None, user=None):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(BUS)
+        self.socket.connect(bus or BUS)
         self.socket.settimeout(PATIENCE)
         self.serial = 0
         self.buffer = b""
         # The member of the last message.
         self.member = ""
-        self.socket.sendall(b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\n")
+        self.socket.sendall(b"\0AUTH EXTERNAL " + str(os.geteuid() if user is None else user).encode().hex().encode() + b"\r\n")
         while b"\n" not in self.buffer:
             self.buffer += self.socket.recv(4096)
         self.buffer = b""
@@ -341,11 +343,11 @@ def sustained(message, rate, seconds):
     return run
 
 
-def coming_and_going(count, rounds):
+def coming_and_going(count, rounds, bus=None):
     """A program that may talk to the relay alone, and observes many names and none in turns."""
 
     def run(begin):
-        client = Client()
+        client = Client(bus)
         come = agent("Register", "a{sv}", register(many("c", count)), to=RELAY, reply=False)
         go = agent("Register", "a{sv}", register([]), to=RELAY, reply=False)
         begin()
@@ -437,6 +439,11 @@ FLOODS = [
     ("4,096 names and none at the relay", coming_and_going(4_096, 100)),
     ("240 relay clients and 60,000 posts", crowd),
 ]
+# By an application in a sandbox; the other one's posts are heard in another sandbox of the same user.
+SANDBOX_FLOODS = [
+    ("60,000 names and none in a sandbox", coming_and_going(COUNT, 10, *SANDBOXES[:1])),
+    ("4,096 names and none in a sandbox", coming_and_going(4_096, 100, *SANDBOXES[:1])),
+]
 # What is sent to a service that does nothing but answer.
 BARE_FLOODS = [
     ("60,000 calls of a bare service", simple(agent("Flood", to=BARE, reply=False), to=BARE)),
@@ -491,11 +498,12 @@ def hear(name):
 
 
 class Listener:
-    """The other user's connection that hears behind the relay; it runs in a process of its own."""
+    """The connection that hears the other user's posts behind the relay; it runs in a process of its own."""
 
     COUNT = 400
 
-    def __init__(self):
+    def __init__(self, sandbox=None):
+        self.sandbox = sandbox
         self.commands, self.results = os.pipe(), os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
@@ -506,8 +514,8 @@ class Listener:
                 os.write(self.results[1], f"0 0 {error}".encode())
             os._exit(0)
         os.close(self.commands[0])
-        if os.read(self.results[0], 1) != b".":
-            raise OSError("nobody hears behind the relay")
+        if (said := os.read(self.results[0], 4096)) != b".":
+            raise OSError(said.decode())
         self.poster = Client()
         self.times = []
 
@@ -524,10 +532,12 @@ class Listener:
         return int(lost), float(worst), fault
 
     def listen(self):
-        client = Client()
+        client = Client(self.sandbox, pwd.getpwnam("nobody").pw_uid) if self.sandbox else Client()
         client.ask(agent("OpenRelay"))
         wanted = [hear(number) for number in range(Listener.COUNT)]
-        client.ask(agent("Register", "a{sv}", register(wanted), to=RELAY))
+        kind, body = client.ask(agent("Register", "a{sv}", register(wanted), to=RELAY))
+        if kind != 2:
+            raise OSError(f"not heard behind the relay: {body}")
         os.write(self.results[1], b".")
         heard, times, end = {}, None, None
         while times is None or len(heard) < len(times) and time.monotonic() < end:
@@ -575,13 +585,15 @@ class Measured:
         return max(self.times) * 1000
 
 
-def measure(pid, ready):
+def measure(pid, ready, sandbox=None):
     """The other user: changes the state of an observer until the flood is over, and 60 times at least."""
     times, faults = [], []
     state = "background"
     client = Client()
     posted = 0.0
-    listener = Listener()
+    if sandbox:
+        client.ask(agent("OpenRelay"))
+    listener = Listener(sandbox)
     leavers = [Client() for _ in range(LEAVING)]
     for number, leaver in enumerate(leavers):
         leaver.ask(agent("Register", "a{sv}", register([f"com.example.leaver.n{number}"])))
@@ -725,12 +737,16 @@ def main():
     )
     before = memory("VmRSS")
     only = os.environ.get("FLOODS", "")
-    for title, run in FLOODS:
+    floods = [(title, run, measure) for title, run in FLOODS]
+    floods += [
+        (title, run, lambda pid, ready: measure(pid, ready, SANDBOXES[1])) for title, run in SANDBOX_FLOODS if SANDBOXES
+    ]
+    for title, run, measuring in floods:
         if only not in title or run is checks and not CHECKS:
             continue
         with open(f"/proc/{AGENT_PID}/clear_refs", "w", encoding="ascii") as file:
             file.write("5")
-        found = run_flood(run, measure)
+        found = run_flood(run, measuring)
         peak = memory("VmHWM")
         end = time.monotonic() + 10
         while memory("VmRSS") > before + RETURN and time.monotonic() < end:
