@@ -96,7 +96,11 @@ extension Coordinator {
             if !previous.isParked, !previous.transition.isProxied { return previous.transition.wish }
             return previous.stateAfterParking == .background ? .background : .suspended
         }
-        if let state = statement.state { believe(statement.decider, state, of: &observer) }
+        if let state = statement.state {
+            believe(statement.decider, state, of: &observer)
+            // It counts once the person who decided releases the program.
+            if observer.person != nil, let reported = statement.reported { believe(report: reported, of: observer) }
+        }
         observer.decision = decide(observer)
         return observer.decision.state
     }
@@ -105,12 +109,15 @@ extension Coordinator {
     mutating func believe(_ decider: String, _ state: LifecycleState, of observer: inout ObservingConnection) {
         switch Decider(name: decider) {
         case .person: observer.person = observer.person ?? state
-        case .program:
-            let report = directory[process: observer.process]?.report ?? state
-            directory[process: observer.process]?.report = report
+        case .program: believe(report: state, of: observer)
         case .source(let name): observer.remembered = Decision(state, by: .source(name))
         case .exemption, .rule: break
         }
+    }
+
+    private mutating func believe(report: LifecycleState, of observer: ObservingConnection) {
+        let known = directory[process: observer.process]?.report
+        directory[process: observer.process]?.report = known ?? report
     }
 
     /// Passes on to a connection what is kept for the one that it replaces.

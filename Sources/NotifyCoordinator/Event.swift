@@ -173,6 +173,8 @@ package struct Newcomer: Sendable {
         package var earlier: [String] = []
         /// Who decided on that state, as it was informed; empty if it does not know.
         package var decider = ""
+        /// The state that its program had reported last to an earlier agent.
+        package var reported: LifecycleState?
         package var followsDesktop = false
         /// For display.
         package var program = ""

@@ -24,6 +24,8 @@ extension AgentInterface {
         package var earlier: [String] = []
         /// Who has decided on that state, according to the last ``Decided``; empty if unknown.
         package var decider = ""
+        /// The state that its program has reported last, if it is to count under a later agent.
+        package var reported: LifecycleState?
         /// Whether it wants to follow the desktop: to be in the foreground only while its program has the focus, and
         /// its session is active and not locked.
         package var followsDesktop = false
@@ -51,15 +53,20 @@ extension AgentInterface {
             followsDesktop = try fields.take("followsDesktop", "b", \.exactBoolean) ?? false
             program = try fields.take("program", "s", \.string) ?? ""
             states = try fields.take("states", "a(stt)", NameStateEntry.read) ?? []
-            if let text = try fields.take("state", "s", \.string), !text.isEmpty {
-                guard let known = LifecycleState(rawValue: text) else {
-                    throw .value("'\(text)' is not a state.")
-                }
-                state = known
-            }
+            state = try Register.takeState("state", &fields)
+            reported = try Register.takeState("reported", &fields)
             socket = try fields.take("socket", "h", \.descriptor)
             // Options of a later version.
             Array(fields.rest.values).closeDescriptors()
+        }
+
+        private static func takeState(
+            _ key: String,
+            _ fields: inout FieldReader
+        ) throws(ArgumentError) -> LifecycleState? {
+            guard let text = try fields.take(key, "s", \.string), !text.isEmpty else { return nil }
+            guard let state = LifecycleState(rawValue: text) else { throw .value("'\(text)' is not a state.") }
+            return state
         }
 
         package var arguments: [BusValue] {
@@ -70,6 +77,7 @@ extension AgentInterface {
             ]
             if !earlier.isEmpty { options.append(("earlier", .strings(earlier))) }
             if let socket { options.append(("socket", .descriptor(socket))) }
+            if let reported { options.append(("reported", .string(reported.rawValue))) }
             if !states.isEmpty { options.append(("states", NameStateEntry.value(states))) }
             return [.dictionary(options)]
         }

@@ -39,6 +39,28 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `what a program has reported counts once it is released, if the agent was killed too`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let center = agent.makeCenter()
+        let observation = try center.addObserver(for: "com.example.a") { _ in }
+        defer { observation.cancel() }
+        let name = try center.observingName()
+        try center.lifecycle.report(.background, timeout: .patience)
+        let isInTime = try waitUntil {
+            try agent.set(name, .suspended)
+            let began = ContinuousClock.now
+            try agent.killAgent()
+            try agent.restartAgent()
+            try #require(waitUntil { (try? agent.state(of: name)) != nil })
+            return try agent.state(of: name) == "suspended" || ContinuousClock.now - began < .seconds(2)
+        }
+        guard isInTime else { return print("This machine is too busy to start an agent within 2 seconds.") }
+        #expect(try agent.state(of: name) == "suspended")
+        try agent.release(name)
+        try #require(waitUntil(timeout: .patience) { try agent.state(of: name) == "background" })
+    }
+
+    @Test(arguments: busKinds)
     func `without an agent for 2 seconds observers open their gates`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())

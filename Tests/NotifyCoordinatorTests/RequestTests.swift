@@ -546,6 +546,15 @@ import Testing
         #expect(state(next, ":1.1") == .background)
         next.send(.processEnded(process))
         #expect(next.coordinator.heritage.processes.isEmpty)
+        // One that was left nothing learns it from the registration.
+        var later = World()
+        _ = try later.register(":1.1", process, ["com.example.a"]) {
+            ($0.state, $0.decider, $0.reported, $0.previous) = (.suspended, "person", .background, ":1.1")
+        }
+        later.settle()
+        #expect(state(later, ":1.1") == .suspended)
+        _ = release(&later, "pid:13", by: Caller(user: Self.own))
+        #expect(state(later, ":1.1") == .background)
     }
 
     @Test func `what was set for an application is forgotten with its last process`() throws {

@@ -349,6 +349,7 @@ enum Request {
         statement.previous = message.previous
         statement.earlier = Array(message.earlier.prefix(maximumEarlierNames))
         statement.decider = message.decider
+        statement.reported = message.reported
         statement.followsDesktop = message.followsDesktop
         statement.program = shortened(message.program)
         for entry in message.states.prefix(Subjects.maximumNames) {

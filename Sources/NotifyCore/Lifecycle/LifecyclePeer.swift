@@ -39,6 +39,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// What the relay has yet to be told of what is observed, and how often that began again.
     private var reports = RelayReports()
     private var reportsCount = 0
+    /// The state that the program has reported last.
+    private var reported: LifecycleState?
     /// What was added since the agent was last told of some, if it has yet to answer that: an agent refuses a connection
     /// that has too many calls pending, and with wide rules, or while the program is suspended, nothing else slows down one
     /// that adds thousands in a row.
@@ -205,15 +207,24 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         _ state: LifecycleState,
         then completion: @escaping (Result<Void, NotifyBusError>) -> Void
     ) {
-        ask(AgentInterface.Report(state)) { answer in
+        ask(AgentInterface.Report(state)) { [self] answer in
             switch answer {
-            case .success: completion(.success(()))
+            case .success:
+                noteReport(of: state)
+                completion(.success(()))
             case .failure(.unreachable(let error)): completion(.failure(error))
             case .failure(.refused(let fault)):
                 let isLate = fault.name == AgentInterface.ErrorName.timedOut
+                if isLate { noteReport(of: state) }
                 completion(.failure(NotifyBusError(isLate ? .timedOut : .failed, fault.message)))
             }
         }
+    }
+
+    /// A later agent learns what was reported from the registration.
+    private func noteReport(of state: LifecycleState) {
+        // It may have said that the program is ready for its nap, which the agent does not keep either.
+        if state != .suspended || !states.followsDesktop { reported = state }
     }
 
     /// Calls a method of the agent, once the agent knows this connection.
@@ -377,6 +388,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         (registration.names, registration.prefixes) = link.registry.subjects
         registration.program = LifecyclePeer.programName
         registration.followsDesktop = states.followsDesktop
+        registration.reported = reported
         registration.states = nameStates.entriesToRegister
         // This reports everything.
         (untold, isAnswerDue) = (RelayReports.Batch(), false)
