@@ -230,8 +230,8 @@ extension Agent {
         wantsReply: Bool,
         _ hasMember: (String) -> Bool
     ) -> CallLoad {
-        let isStatement =
-            !wantsReply && Intake.statements.contains(where: hasMember) && coordinator.id(of: sender) != nil
+        // Also of one that has left by now, and whose next connection is about to register.
+        let isStatement = !wantsReply && Intake.statements.contains(where: hasMember)
         return CallLoad(callOf: size, isCounted: !isStatement)
     }
 

@@ -25,7 +25,11 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// Whether others can be heard by a relay alone; as far as that is known.
     let relayed = RelayStanding()
     let contact = Monitor(AgentContact.unknown)
-    private(set) var deadline: MonotonicTime?
+    /// Until when the agent must have answered.
+    private var limit: MonotonicTime?
+    /// When an agent that has refused this program is asked again, and which one: its user may have had too much pending.
+    private var retry = BackOff(first: 250, last: 60_000)
+    private var refusedBy = ""
     /// Where the program registers.
     private var service = LifecycleService.agent
     private var requests: [Int: Request] = [:]
@@ -51,6 +55,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     init(_ link: BusLink) { self.link = link }
 
+    var deadline: MonotonicTime? { .earlier(limit, retry.time) }
+
     var keepsConnection: Bool { states.isFollowed || states.current == .suspended || !held.isEmpty }
 
     // MARK: - Incoming messages
@@ -60,6 +66,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         service = needsRelay ? .relay : .agent
         link.hearsByRelay = needsRelay
         contact.withLock { $0 = .asked }
+        retry.reset()
         (isConnected, isReturning) = (true, false)
         run(
             .connected(
@@ -76,6 +83,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     func linkIsLost(_ error: NotifyBusError) {
         (isConnected, isReturning) = (false, isConnected)
+        retry.cancel()
         if !isReturning { failHeld(error) }
         // The agent that may have parked the program was not subscribed to these.
         link.lifecycle.keep(untold.names.compactMap { try? NotifyName($0) })
@@ -99,7 +107,12 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func deadlineHasPassed() {
-        deadline = nil
+        if let time = retry.time, time <= .now {
+            retry.cancel()
+            if link.lifecycle.agent == nil, link.lifecycle.candidate == nil { run(.ownerChanged(refusedBy)) }
+        }
+        guard let time = limit, time <= .now else { return }
+        limit = nil
         if link.lifecycle.agent == nil {
             goWithoutRelay()
             contact.withLock { if $0 == .asked { $0 = .silent } }
@@ -135,7 +148,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func handle(_ signal: BusSignal) {
         if let change = OwnerChange(signal) {
             signal.arguments.closeDescriptors()
-            if change.name == service.name { run(.ownerChanged(change.owner)) }
+            if change.name == service.name {
+                retry.reset()
+                run(.ownerChanged(change.owner))
+            }
             return
         }
         switch signal.member {
@@ -336,7 +352,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 request.fail(loss ?? noAgent)
             }
         case .disconnect: link.lose(.disconnected)
-        case .setDeadline(let milliseconds): deadline = milliseconds.map { .now + $0 }
+        case .setDeadline(let milliseconds): limit = milliseconds.map { .now + $0 }
         }
     }
 
@@ -403,6 +419,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
             switch answer {
             case .success(let welcome):
                 contact.withLock { $0 = .present }
+                retry.reset()
                 if service == .relay, agent == link.lifecycle.candidate {
                     relayed.isMissing = false
                     link.hearByRelay(topics)
@@ -413,6 +430,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 if agent == link.lifecycle.candidate {
                     contact.withLock { $0 = AgentContact(fault) }
                     goWithoutRelay()
+                    refusedBy = agent
+                    if !fault.saysGone { retry.schedule() }
                 }
                 run(.registered(agent: agent, nil))
             }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyBus
+import TestSupport
+import Testing
+
+/// Programs that the agent refuses, or must not.
+@Suite struct RefusedProgramTests {
+    @Test(arguments: busKinds)
+    func `a program that the agent has refused registers once its user's quota has room`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let client = try RawBusClient(address: agent.bus.address)
+        let center = NotifyCenter(bus: .address(agent.bus.address))
+        // As many prefixes as a user may have.
+        var greedy: [RawBusClient] = []
+        for number in 0..<4 {
+            greedy.append(try RawBusClient(address: agent.bus.address))
+            let answer = try greedy[number].register([], prefixes: (0..<1_024).map { "com.example.p\(number).p\($0)." })
+            try #require(answer.kind == .reply, "\(answer.errorName ?? "")")
+        }
+        let observation = try center.addObserver(for: .prefix("com.example.late.")) { _ in }
+        defer { observation.cancel() }
+        let name = try center.observingName()
+        try #require(try client.setState(name, "background").errorName == "org.notifybus.Error.NoSuchTarget")
+        try #require(try greedy[0].register([]).kind == .reply)
+        try #require(waitUntil(timeout: .patience) { try client.setState(name, "background").kind == .reply })
+        #expect(center.lifecycle.state == .background)
+    }
+
+    @Test(arguments: busKinds)
+    func `what a connection said before it ended keeps nobody of its user out`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let leaving = try RawBusClient(address: agent.bus.address, passesDescriptors: true)
+        let client = try RawBusClient(address: agent.bus.address)
+        let names = (0..<1_500).map { "com.example.n\($0)" }
+        try #require(try leaving.register(names, with: leaving.socket).kind == .reply)
+        // Both are known.
+        try #require(try client.callAgent("Status").kind == .reply)
+        try agent.halt()
+        for name in names {
+            var message = RawMessage(.call)
+            (message.destination, message.interface) = ("org.notifybus.Agent1", "org.notifybus.Agent1")
+            (message.path, message.member, message.signature) = ("/org/notifybus/Agent1", "RemoveNames", "asas")
+            message.flags = 1
+            var body = RawBody()
+            body.append([name])
+            body.append([])
+            message.body = body.bytes
+            try leaving.send(message)
+        }
+        // The bus has taken all of it by then.
+        try leaving.callBus("GetId")
+        shutdown(leaving.socket, Int32(SHUT_RDWR))
+        #expect(throws: (any Error).self) { try client.register(["com.example.a"], timeout: .zero) }
+        try client.callBus("GetId")
+        agent.agent.send(signal: SIGCONT)
+        var answer = try client.readMessage()
+        while answer.kind == .signal { answer = try client.readMessage() }
+        #expect(answer.kind == .reply, "\(answer.errorName ?? "")")
+    }
+}
