@@ -61,6 +61,11 @@ final class Intake {
     private var reading = ReadingFirst()
     /// How long the bus had been read when calls were handled last.
     private var readingTime: Int64 = 0
+    /// Refusals that are sent once the bus has been read: others' calls are among what it has yet to pass on.
+    private var refusals = Fifo<(caller: String, serial: UInt32, fault: BusFault)>()
+    private static let maximumRefusals = 65_536
+    /// How many are sent in a slice in any case.
+    private static let fewRefusals = 8
 
     init(_ link: BusLink, _ quotas: Quotas) {
         self.link = link
@@ -77,7 +82,7 @@ final class Intake {
 
     /// Whether calls that wait have their turn, and not what the bus has yet to pass on; then that begins.
     func beginSlice() -> Bool {
-        guard turns.isEmpty || !readsFirst() else { return false }
+        guard turns.isEmpty && refusals.isEmpty || !readsFirst() else { return false }
         guard !link.isBusy || link.readingTime - readingTime >= Intake.reading else { return false }
         readingTime = link.readingTime
         return true
@@ -97,7 +102,7 @@ final class Intake {
 
     /// When there is something to do for calls that wait; nil if there is nothing.
     var deadline: MonotonicTime? {
-        turns.isEmpty ? largeDeadline : MonotonicTime(nanoseconds: reading.end ?? 0)
+        turns.isEmpty && refusals.isEmpty ? largeDeadline : MonotonicTime(nanoseconds: reading.end ?? 0)
     }
 
     // MARK: - Large calls
@@ -144,6 +149,26 @@ final class Intake {
         call.wantsReply ? turns.refusal(ofAnswersTo: call.sender).map { BusFault($0) } : nil
     }
 
+    /// Refuses a call at once, or when the bus has been read.
+    func refuseLater(_ call: BusCall.Head, _ fault: BusFault) {
+        guard call.wantsReply else { return }
+        guard link.isBusy, refusals.count < Intake.maximumRefusals else { return refuse(call, fault) }
+        refusals.append((call.sender, call.message.serial, fault))
+    }
+
+    /// Sends some of the refusals that have waited.
+    func sendRefusals(until end: MonotonicTime) {
+        var count = 0
+        while count < Intake.fewRefusals || .now < end, let refusal = refusals.popFirst() {
+            count += 1
+            if turns.ignores(refusal.caller) {
+                askQuestions()
+            } else {
+                link.refuse(refusal.caller, refusal.serial, refusal.fault)
+            }
+        }
+    }
+
     func refuse(_ call: BusCall.Head, _ fault: BusFault) {
         if turns.ignores(call.sender) { askQuestions() } else { link.refuse(call, fault) }
     }
@@ -187,7 +212,7 @@ extension Agent {
         let load = load(call.size, from: call.sender, wantsReply: call.wantsReply, call.hasMember)
         guard let refusal = intake.refusal(of: call, load) else { return false }
         noteRefusal(of: call.sender, isAddition: call.hasMember(AgentInterface.AddNames.member))
-        intake.refuse(call, refusal)
+        intake.refuseLater(call, refusal)
         return true
     }
 
@@ -240,6 +265,7 @@ extension Agent {
         guard intake.beginSlice() else { return }
         let end = intake.endOfSlice
         while handleNext(), MonotonicTime.now < end {}
+        intake.sendRefusals(until: end)
         if let turn = intake.nextLarge() { handle(turn) }
     }
 

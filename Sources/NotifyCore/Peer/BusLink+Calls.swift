@@ -192,7 +192,7 @@ extension BusLink {
         if call.wantsReply { refuse(call.sender, call.message.serial, fault) }
     }
 
-    private func refuse(_ caller: String, _ serial: UInt32, _ fault: BusFault) {
+    package func refuse(_ caller: String, _ serial: UInt32, _ fault: BusFault) {
         send(.error(to: caller, serial, name: fault.name, fault.message), inReplyTo: caller)
     }
 
