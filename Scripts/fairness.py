@@ -242,7 +242,7 @@ def simple(message, prepare=None, to=AGENT):
     return run
 
 
-def reading(message, prepare=None):
+def reading(message, prepare=None, to=AGENT):
     """The same by a connection that reads the answers."""
 
     def run(begin):
@@ -253,7 +253,7 @@ def reading(message, prepare=None):
         pid = os.fork()
         if pid == 0:
             client.flood(message, COUNT)
-            client.send(call(AGENT[0], AGENT[1], "org.freedesktop.DBus.Peer", "Ping"))
+            client.send(call(*to, "org.freedesktop.DBus.Peer", "Ping"))
             os._exit(0)
         # Up to the answer to the last call, and without looking at what comes, which would take the processor from the agent.
         last = b"\x05\x01u\0" + struct.pack("<I", client.serial + COUNT + 1)
@@ -447,6 +447,7 @@ SANDBOX_FLOODS = [
 # What is sent to a service that does nothing but answer.
 BARE_FLOODS = [
     ("60,000 calls of a bare service", simple(agent("Flood", to=BARE, reply=False), to=BARE)),
+    ("60,000 calls of a bare service, answered", reading(agent("Flood", to=BARE), to=BARE)),
     ("14 calls of 30 MB of a bare service", large(agent(*LONG, to=BARE, reply=False), 14, to=BARE)),
 ]
 
@@ -714,25 +715,25 @@ def line(title, found, *rest):
         heard = "" if found.heard is None else f"{found.heard:.0f} ms"
         counts = ["" if not of else f"{count}/{of}" for count, of in (found.lost, found.stayed)]
         print(
-            f"{title:36} {found.median:6.1f} ms {found.worst:6.0f} ms {len(found.times):6} {heard:>9} {counts[0]:>7} "
+            f"{title:40} {found.median:6.1f} ms {found.worst:6.0f} ms {len(found.times):6} {heard:>9} {counts[0]:>7} "
             f"{counts[1]:>6} {rest[0] if rest else '':>17}  {promise}",
             flush=True,
         )
     else:
-        print(f"{title:36}", flush=True)
+        print(f"{title:40}", flush=True)
     if found.lost[0]:
         found.faults.append("posts were lost")
     if found.stayed[0]:
         found.faults.append("somebody who left stays registered")
     for fault in found.faults:
-        print(f"{'':36} WRONG: {fault}", flush=True)
+        print(f"{'':40} WRONG: {fault}", flush=True)
     return not found.faults
 
 
 def main():
     isRight = True
     print(
-        f"{'flood by another user':36} {'median':>9} {'worst':>9} {'calls':>6} {'heard':>9} {'lost':>7} {'stay':>6} "
+        f"{'flood by another user':40} {'median':>9} {'worst':>9} {'calls':>6} {'heard':>9} {'lost':>7} {'stay':>6} "
         f"{'peak, after':>17}  {LIMITS[0]} ms, at worst {LIMITS[1]}"
     )
     before = memory("VmRSS")
