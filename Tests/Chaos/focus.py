@@ -33,7 +33,7 @@ class Focus:
 
     def serve(self, talk):
         received = b""
-        while more := talk.recv(4096):
+        while more := self.receive(talk):
             received += more
             while len(received) >= HEADER.size:
                 _, size, kind = HEADER.unpack_from(received)
@@ -61,6 +61,13 @@ class Focus:
             talk.sendall(HEADER.pack(b"i3-ipc", len(data), kind) + data)
         except OSError:
             pass
+
+    @staticmethod
+    def receive(talk):
+        try:
+            return talk.recv(4096)
+        except OSError:
+            return b""  # An agent that was killed.
 
     def end(self):
         self.listener.close()
