@@ -7,7 +7,7 @@ import NotifyNames
 
 /// The lifecycle agent as a whole: the intake brings in calls, the identity says who made them, the coordinator decides
 /// what to do, and the parts do it.
-package final class Agent: BusPeer {
+package final class Agent: BusPeer, PostListener {
     /// How long sources continue once nobody observes any more, in milliseconds.
     private static let lingering: Int64 = 10_000
 
@@ -313,7 +313,7 @@ package final class Agent: BusPeer {
         report(.wasReplaced)
     }
 
-    package func handle(post name: NotifyName) {
+    package func handle(post name: NotifyName, from sender: String) {
         handle(.posted(name))
     }
 

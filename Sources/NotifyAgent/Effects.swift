@@ -54,7 +54,7 @@ extension Agent {
         case .subscribe(let ticket, let names, let prefixes):
             subscribe(ticket, names, prefixes)
         case .unsubscribe(let ticket, let names, let prefixes):
-            link.unsubscribe(names: names, prefixes: prefixes)
+            link.unsubscribe(names: names, prefixes: prefixes, for: self)
             if let ticket { subscribe(ticket, [], []) }
         case .freeze(let process, let user):
             watchdogs.check([processes[process]].compactMap(\.self)) { [self] obstacle in
@@ -126,7 +126,7 @@ extension Agent {
         if names.isEmpty, prefixes.isEmpty {
             link.callBus("GetId", []) { [self] _ in handle(.rulesAreSet(ticket, failure: nil)) }
         } else {
-            link.subscribe(names: names, prefixes: prefixes) { [self] error in
+            link.subscribe(names: names, prefixes: prefixes, for: self) { [self] error in
                 if let error { logger.error("\(error)") }
                 handle(.rulesAreSet(ticket, failure: error?.description))
             }

@@ -68,7 +68,7 @@ import Testing
     }
 
     /// Takes its time for each post, and for the first until it may go on.
-    private final class SlowPeer: BusPeer, LoopTenant {
+    private final class SlowPeer: BusPeer, PostListener, LoopTenant {
         let link: BusLink
         let isReady: Counter
         let count: Counter
@@ -79,11 +79,13 @@ import Testing
         }
 
         var keepsConnection: Bool { false }
-        func linkIsReady(_ link: BusLink) { link.subscribe(names: ["com.example.x"]) { [isReady] _ in isReady.add() } }
+        func linkIsReady(_ link: BusLink) {
+            link.subscribe(names: ["com.example.x"], for: self) { [isReady] _ in isReady.add() }
+        }
         func linkIsLost(_ error: NotifyBusError) {}
         func handle(_ call: BusCall) -> Bool { false }
         func handle(_ signal: BusSignal) {}
-        func handle(post name: NotifyName) {
+        func handle(post name: NotifyName, from sender: String) {
             count.add()
             if count.value == 1 { _ = mayGoOn.wait(for: 2) }
             usleep(2_000)

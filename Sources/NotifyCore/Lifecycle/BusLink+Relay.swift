@@ -61,9 +61,7 @@ extension BusLink {
             if audience.isEmpty { continue }
             let arrival = Arrival(name: name, audience: audience)
             if sender.isEmpty { return arrival }
-            if keepsSenders { postSender = sender }
-            onPost?(name, sender)
-            let rest = arrival.leavingOut(postsOf: ownName, from: sender)
+            let rest = accept(arrival, from: sender)
             if !rest.audience.isEmpty { return rest }
         }
         return nil

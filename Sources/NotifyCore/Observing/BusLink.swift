@@ -90,13 +90,8 @@ package final class BusLink {
     /// Topics that would be live, if only the agent had reported in which state this connection starts, or that it holds
     /// them for a suspended program.
     var heldTopics: [Topic] = []
-    /// Represents the peer among the observers of the names that it has subscribed to.
-    var peerObserver: Observer?
-    weak var listener: (any PostListener)?
-    /// Represents the listener, and knows who sent the post that it is notified of.
-    var listenerObserver: Observer?
-    var keepsSenders = false
-    var postSender = ""
+    /// Each represents one of those that have subscribed.
+    var listeners: [Observer] = []
     /// When the leader began to work on what had arrived.
     package var batchStart = MonotonicTime(nanoseconds: 0)
     /// When an event loop wants its turn back; nil if a center's threads drive the connection.
@@ -469,7 +464,7 @@ package final class BusLink {
     }
 }
 
-// A connection that an event loop drives instead of a center's threads. It has no observers but its peer and its listener.
+// A connection that an event loop drives instead of a center's threads. It has no observers but listeners.
 extension BusLink {
     /// How long what has come is handled before others get their turn, in milliseconds.
     private static let slice: Int64 = 2
@@ -511,8 +506,7 @@ extension BusLink {
             readingTime += MonotonicTime.now.nanoseconds - start.nanoseconds
             noteReading()
         }
-        while let arrival = nextArrival() {
-            for observer in arrival.audience.observers { observer.offer(arrival.name) }
+        while nextArrival() != nil {
             if .now >= end {
                 isBehind = true
                 return

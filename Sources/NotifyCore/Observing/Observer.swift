@@ -11,10 +11,12 @@ package final class Observer: Sendable {
         case center(Engine)
         /// A client, which is notified when something is queued.
         case client(any ObserverClient)
+        /// A listener, which is passed each post as it is read.
+        case listener(ListenerReference)
     }
 
     let runner: Runner
-    /// Whether a client runs the callback; checked for each delivery.
+    /// Whether the center's thread runs no callback for it; checked for each delivery.
     let isClient: Bool
     let counters: Counters
     /// Whether it ignores what its own center posts.
@@ -31,7 +33,7 @@ package final class Observer: Sendable {
         callback: @escaping @Sendable (NotifyName) -> Void
     ) {
         self.runner = runner
-        isClient = if case .client = runner { true } else { false }
+        isClient = if case .center = runner { false } else { true }
         self.counters = counters
         self.ignoresOwnPosts = ignoresOwnPosts
         self.callback = callback
@@ -70,6 +72,9 @@ package final class Observer: Sendable {
         return name
     }
 
+    /// Who is passed the posts as they are read, if somebody is.
+    var listener: (any PostListener)? { if case .listener(let reference) = runner { reference.listener } else { nil } }
+
     var isCancelled: Bool { cancellation.isCancelled }
     var waitingCount: Int { queue.load()?.withLock { $0.count } ?? 0 }
 
@@ -103,6 +108,21 @@ package protocol ObserverClient: Sendable {
     func wake(for observer: Observer)
     /// The observer was cancelled.
     func end()
+}
+
+/// Who is notified of the posts of certain names, and of who has posted them, on the thread that drives the connection.
+package protocol PostListener: AnyObject {
+    /// - Parameter sender: the unique name of the connection that posted; it may have left the bus since.
+    func handle(post name: NotifyName, from sender: String)
+}
+
+/// The listener that an observer stands for.
+///
+/// `@unchecked Sendable`: only the thread that drives the connection passes posts to it.
+final class ListenerReference: @unchecked Sendable {
+    private(set) weak var listener: (any PostListener)?
+
+    init(_ listener: any PostListener) { self.listener = listener }
 }
 
 /// The names that wait for a callback, and whether whoever runs it knows that something waits.

@@ -44,6 +44,7 @@ extension Observer {
         switch runner {
         case .center(let engine): engine.offer(name, to: self)
         case .client(let client): if enqueue(name) { client.wake(for: self) }
+        case .listener: break  // It has been passed the post.
         }
     }
 }

@@ -217,11 +217,15 @@ final class Topic: @unchecked Sendable {
 /// The observers of a post.
 struct Audience {
     private(set) var observers: [Observer] = []
-    /// How many of them are run by clients, and how many ignore what their own center posts.
+    /// For how many of them the center's thread runs no callback, how many of those are listeners, and how many ignore what
+    /// their own center posts.
     private(set) var clientCount = 0
+    private(set) var listenerCount = 0
     private(set) var ignoringCount = 0
 
     var isEmpty: Bool { observers.isEmpty }
+    /// Whether it matters to somebody who has posted.
+    var mindsSender: Bool { ignoringCount > 0 || listenerCount > 0 }
     /// Whether callbacks are to be run on the center's thread.
     var hasCallbacks: Bool { clientCount < observers.count }
 
@@ -249,6 +253,7 @@ struct Audience {
 
     private mutating func count(_ observer: Observer, _ change: Int) {
         if observer.isClient { clientCount += change }
+        if case .listener = observer.runner { listenerCount += change }
         if observer.ignoresOwnPosts { ignoringCount += change }
     }
 }

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension BusLink {
-    /// Hears names for the peer itself, from now until `unsubscribe`. Each name may be subscribed once.
+    /// Hears names for a listener, from now until `unsubscribe`. It may subscribe each name once.
     ///
-    /// The posts are passed to the peer's `handle(post:)`, on this thread, in their order among calls, signals and
-    /// replies.
+    /// The posts are passed to it on this thread, in their order among calls, signals and replies.
     ///
     /// - Parameter completion: called once the bus has confirmed everything, or with what prevented it; then nothing is
     ///   subscribed.
-    package func subscribe(
-        names: [NotifyName],
-        prefixes: [NamePrefix] = [],
-        then completion: @escaping (NotifyBusError?) -> Void
-    ) {
-        subscribe(BusLink.keys(names, prefixes), for: observerForPeer(), completion)
-    }
-
-    /// Hears names for a listener besides the peer, and reports who posted: the peer may hear the same names.
-    ///
-    /// The posts are passed to the listener, on this thread. A connection has one listener.
     package func subscribe(
         names: [NotifyName],
         prefixes: [NamePrefix] = [],
@@ -41,10 +29,6 @@ extension BusLink {
     }
 
     /// Stops hearing these names.
-    package func unsubscribe(names: [NotifyName], prefixes: [NamePrefix] = []) {
-        unsubscribe(BusLink.keys(names, prefixes), observerForPeer())
-    }
-
     package func unsubscribe(names: [NotifyName], prefixes: [NamePrefix] = [], for listener: any PostListener) {
         unsubscribe(BusLink.keys(names, prefixes), observer(for: listener))
     }
@@ -76,54 +60,15 @@ extension BusLink {
         }
     }
 
-    /// The observer that stands for the peer.
-    private func observerForPeer() -> Observer {
-        if let peerObserver { return peerObserver }
-        let observer = Observer(runner: .client(PeerPosts(self, for: .peer)), counters: counters) { _ in }
-        peerObserver = observer
-        return observer
-    }
-
+    /// The observer that stands for a listener.
     private func observer(for listener: any PostListener) -> Observer {
-        self.listener = listener
-        if let listenerObserver { return listenerObserver }
-        let observer = Observer(runner: .client(PeerPosts(self, for: .listener)), counters: counters) { _ in }
-        listenerObserver = observer
-        keepsSenders = true
+        if let known = listeners.first(where: { $0.listener === listener }) { return known }
+        let observer = Observer(runner: .listener(ListenerReference(listener)), counters: counters) { _ in }
+        listeners.append(observer)
         return observer
     }
 
     private static func keys(_ names: [NotifyName], _ prefixes: [NamePrefix]) -> [Topic.Key] {
         names.map { .name($0) } + prefixes.map { .prefix($0) }
     }
-}
-
-/// Who is notified of the posts of certain names besides the peer, and of who has posted them.
-package protocol PostListener: AnyObject {
-    /// - Parameter sender: the unique name of the connection that posted; it may have left the bus since.
-    func handle(post name: NotifyName, from sender: String)
-}
-
-/// Passes the posts of subscribed names to the peer or to the listener as they come.
-///
-/// `@unchecked Sendable`: only the thread that drives the connection offers posts to it, and the connection, which keeps
-/// the observer that this belongs to, outlives it.
-final class PeerPosts: ObserverClient, @unchecked Sendable {
-    enum Receiver { case peer, listener }
-
-    private unowned let link: BusLink
-    private let receiver: Receiver
-
-    init(_ link: BusLink, for receiver: Receiver) { (self.link, self.receiver) = (link, receiver) }
-
-    func wake(for observer: Observer) {
-        while let name = observer.takeNext() {
-            switch receiver {
-            case .peer: link.peer?.handle(post: name)
-            case .listener: link.listener?.handle(post: name, from: link.postSender)
-            }
-        }
-    }
-
-    func end() {}
 }

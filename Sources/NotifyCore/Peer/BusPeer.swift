@@ -45,12 +45,6 @@ package protocol BusPeer: AnyObject {
     var stallLimit: Int64? { get }
     /// A signal that is not a post. Descriptors among its arguments belong to the handler.
     func handle(_ signal: BusSignal)
-    /// A post of a name that the peer has subscribed to; see ``BusLink/subscribe(names:prefixes:then:)``.
-    func handle(post name: NotifyName)
-}
-
-extension BusPeer {
-    package func handle(post name: NotifyName) {}
 }
 
 extension BusPeer {
