@@ -16,25 +16,6 @@
 ///
 /// A center lives as long as you keep it or one of its observations. Releasing it does not block.
 public final class NotifyCenter: Sendable {
-    /// Which bus a center uses. More kinds may be added.
-    public struct Bus: Hashable, Sendable {
-        package enum Kind: Hashable, Sendable {
-            case session
-            case system
-            case address(String)
-        }
-
-        package let kind: Kind
-
-        /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS`, or found at `$XDG_RUNTIME_DIR/bus`, or else at
-        /// `/run/user/UID/bus`, if that belongs to the user.
-        public static var session: Bus { Bus(kind: .session) }
-        /// The system bus, as given by `DBUS_SYSTEM_BUS_ADDRESS` or found at its standard address.
-        public static var system: Bus { Bus(kind: .system) }
-        /// The bus at a D-Bus address, such as `unix:path=/run/user/1000/bus`.
-        public static func address(_ address: String) -> Bus { Bus(kind: .address(address)) }
-    }
-
     /// The center for the session bus, shared by the whole process.
     public static let session = NotifyCenter(bus: .session)
     /// The center for the system bus, shared by the whole process.

@@ -105,3 +105,9 @@ extension BusLink {
         return nil
     }
 }
+
+/// A post that has arrived, and its observers.
+struct Arrival {
+    let name: NotifyName
+    let audience: Audience
+}

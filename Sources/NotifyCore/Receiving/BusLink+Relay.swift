@@ -1,15 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether the relay that a sandboxed program needs is known to be missing.
-final class RelayStanding: Sendable {
-    private let missing = Monitor(false)
-
-    var isMissing: Bool {
-        get { missing.withLock { $0 } }
-        set { missing.withLock { $0 = newValue } }
-    }
-}
-
 // A sandboxed program, which hears others through the relay and has no match rules on the bus.
 extension BusLink {
     /// The relay hears these; from now on nothing comes but by the relay.

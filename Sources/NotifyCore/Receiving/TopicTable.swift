@@ -61,19 +61,12 @@ struct TopicTable {
     func topic(named bytes: UnsafeRawBufferPointer, hash: UInt64) -> Topic? {
         if let first = names[hash], first.name?.hasBytes(bytes) == true { return first }
         guard !collisions.isEmpty else { return nil }
-        return collisions[TopicTable.seededHash(of: bytes)]?.first { $0.name?.hasBytes(bytes) == true }
+        return collisions[NotifyName.seededHash(of: bytes)]?.first { $0.name?.hasBytes(bytes) == true }
     }
 
     private static func seededHash(of name: NotifyName) -> Int {
         var hasher = Hasher()
         name.hash(into: &hasher)
-        return hasher.finalize()
-    }
-
-    /// The same for its bytes.
-    static func seededHash(of bytes: UnsafeRawBufferPointer) -> Int {
-        var hasher = Hasher()
-        hasher.combine(bytes: bytes)
         return hasher.finalize()
     }
 

@@ -60,6 +60,15 @@ package final class Observer: Sendable {
         return mustAnnounce
     }
 
+    /// Queues a name for the observer, on any thread.
+    func offer(_ name: NotifyName) {
+        switch runner {
+        case .center(let engine): engine.offer(name, to: self)
+        case .client(let client): if enqueue(name) { client.wake(for: self) }
+        case .listener: break  // It has been passed the post.
+        }
+    }
+
     /// Takes the next queued name; nil ends the turn of the notified client.
     package func takeNext() -> NotifyName? {
         queue.load()?.withLock { $0.takeNext() }
