@@ -12,7 +12,9 @@ package final class Agent: BusPeer, PostListener {
     private static let lingering: Int64 = 10_000
 
     let loop: EventLoop
-    let link: BusLink
+    /// What hears names for the agent, and for the launcher.
+    let receiver: Receiver
+    var link: BusLink { receiver.link }
     let configuration: Configuration
     let logger: Logger
     let started = WallClock.now
@@ -89,7 +91,7 @@ package final class Agent: BusPeer, PostListener {
         self.loop = loop
         self.report = report
         let link = BusLink(bus: bus)
-        self.link = link
+        receiver = Receiver(link)
         let watcher = try Watcher(on: loop)
         self.watcher = watcher
         ends = EndWatch(link)
@@ -153,7 +155,7 @@ package final class Agent: BusPeer, PostListener {
 
     /// Connects, and serves once the bus has granted the name.
     func open() {
-        loop.add(link)
+        loop.add(receiver)
         link.open()
     }
 
@@ -215,7 +217,7 @@ package final class Agent: BusPeer, PostListener {
             workHasEnded: { [unowned self] in endDelayIfOver() },
             warn: { [logger] text in logger.warning(text) }
         )
-        return Launching(link, session, servesMachine: identity.servesMachine, launchFolders, environment)
+        return Launching(receiver, session, servesMachine: identity.servesMachine, launchFolders, environment)
     }
 
     // MARK: - The connection

@@ -58,17 +58,17 @@ public final class NotifyCenter: Sendable {
         onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.bus = bus
-        let link = BusLink(
-            bus: bus,
-            onConnectionChange: { [connection] change in
+        let receiver = Receiver(
+            BusLink(bus: bus, answerLimit: nil),
+            onConnectionChange: { [connection] loss in
+                let change = loss.map { ConnectionChange.disconnected($0) } ?? .reconnected
                 onConnectionChange?(change)
                 connection.report(change)
             },
             onPost: onPost
         )
-        let peer = LifecyclePeer(link)
-        (self.peer, link.peer) = (peer, peer)
-        engine = Engine(link, waitsForBus: waitsForBus)
+        peer = LifecyclePeer(receiver)
+        engine = Engine(receiver, waitsForBus: waitsForBus)
     }
 
     /// Creates a center whose observing connection also serves a peer.
@@ -79,7 +79,7 @@ public final class NotifyCenter: Sendable {
         peer = nil
         let link = BusLink(bus: bus)
         link.peer = other
-        engine = Engine(link)
+        engine = Engine(Receiver(link))
     }
 
     deinit {

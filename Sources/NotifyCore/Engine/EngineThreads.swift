@@ -265,13 +265,12 @@ extension Engine {
             guard let events = waitForEvents(as: number, of: threads, mayWait: mayWait) else { return }
             mayWait = true
             let batch = threads.beginBatch()
-            observing.batchStart = MonotonicTime(nanoseconds: batch)
             if events.isAwake {
                 threads.wakeDescriptor.clear()
                 observing.run(registry.takeCommands())
             }
             outbox.service(events.posting, on: events.postingConnection)
-            observing.service(events.observing)
+            observing.link.service(events.observing)
 
             let waiting = takeDelivery()
             let delivers = waiting != nil
@@ -306,7 +305,7 @@ extension Engine {
     ///
     /// - Returns: nil if the thread does not lead any more.
     private func waitForEvents(as number: Int, of threads: EngineThreads, mayWait: Bool) -> Events? {
-        let reading = observing.serviceRequest
+        let reading = observing.link.serviceRequest
         let posting = outbox.pollRequest
         let deadline = MonotonicTime.earlier(reading.deadline, posting.deadline)
         var requests = (

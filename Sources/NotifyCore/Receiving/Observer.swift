@@ -8,7 +8,7 @@ package final class Observer: Sendable {
     /// Who runs the callback.
     enum Runner: Sendable {
         /// The center's own thread.
-        case center(Engine)
+        case center(any CallbackThread)
         /// A client, which is notified when something is queued.
         case client(any ObserverClient)
         /// A listener, which is passed each post as it is read.
@@ -63,7 +63,7 @@ package final class Observer: Sendable {
     /// Queues a name for the observer, on any thread.
     func offer(_ name: NotifyName) {
         switch runner {
-        case .center(let engine): engine.offer(name, to: self)
+        case .center(let thread): thread.offer(name, to: self)
         case .client(let client): if enqueue(name) { client.wake(for: self) }
         case .listener: break  // It has been passed the post.
         }
@@ -109,6 +109,16 @@ package final class Observer: Sendable {
         }
         observers[index].whenIdle { whenIdle(observers[(index + 1)...], completion) }
     }
+}
+
+/// The thread of a center that runs callbacks, one at a time.
+protocol CallbackThread: AnyObject, Sendable {
+    /// Queues a name for an observer.
+    func offer(_ name: NotifyName, to observer: Observer)
+    /// Schedules a call.
+    func enqueue(_ call: @escaping @Sendable () -> Void)
+    /// Schedules a call after all deliveries that are now queued.
+    func enqueueLast(_ call: @escaping @Sendable () -> Void)
 }
 
 /// A client that fetches an observer's names on its own threads.

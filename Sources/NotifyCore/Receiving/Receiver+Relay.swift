@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A sandboxed program, which hears others through the relay and has no match rules on the bus.
-extension BusLink {
+extension Receiver {
     /// The relay hears these; from now on nothing comes but by the relay.
     func hearByRelay(_ topics: [Topic]) {
         if !hearsByRelay {

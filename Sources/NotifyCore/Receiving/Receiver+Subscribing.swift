@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-extension BusLink {
+extension Receiver {
     /// Hears names for a listener, from now until `unsubscribe`. It may subscribe each name once.
     ///
     /// The posts are passed to it on this thread, in their order among calls, signals and replies.
@@ -13,7 +13,7 @@ extension BusLink {
         for listener: any PostListener,
         then completion: @escaping (NotifyBusError?) -> Void
     ) {
-        subscribe(BusLink.keys(names, prefixes), for: observer(for: listener), completion)
+        subscribe(Receiver.keys(names, prefixes), for: observer(for: listener), completion)
     }
 
     private func subscribe(
@@ -30,7 +30,7 @@ extension BusLink {
 
     /// Stops hearing these names.
     package func unsubscribe(names: [NotifyName], prefixes: [NamePrefix] = [], for listener: any PostListener) {
-        unsubscribe(BusLink.keys(names, prefixes), observer(for: listener))
+        unsubscribe(Receiver.keys(names, prefixes), observer(for: listener))
     }
 
     private func unsubscribe(_ keys: [Topic.Key], _ observer: Observer) {
@@ -53,7 +53,7 @@ extension BusLink {
         case .success(let rest) where rest.isEmpty:
             completion(nil)
         case .success(let rest):
-            callBus("GetId", []) { [self] answer in
+            link.callBus("GetId", []) { [self] answer in
                 if answer.isOfLostConnection { return completion(.disconnected) }
                 confirm(rest, keys, observer, completion)
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Posts: who observes them, and whether they are accepted.
-extension BusLink {
+extension Receiver {
     /// A post equal to one that was read recently, if it has observers.
     func arrival(of post: PostCache.Post) -> Arrival? {
         let audience = registry.state.withLock { $0.topics.audience(of: post.name) }
@@ -68,13 +68,13 @@ extension BusLink {
     /// Accepts a post if its sender may post it; asks the bus if the sender is unknown.
     private func verify(_ name: NotifyName, _ arrival: Arrival, _ message: BusMessage) -> Arrival? {
         guard let sender = message.sender.map({ String(cString: $0) }) else { return ignore() }
-        switch senders.judge(name, from: sender, users[sender]) {
+        switch senders.judge(name, from: sender, link.users[sender]) {
         case .believed: return accept(arrival, from: sender)
         case .refused: return ignore()
         case .held(let isFirst, let isDropped):
             if isDropped { counters.dropped.increment() }
             if isFirst {
-                findUser(of: sender) { [self] user in senders.learn(user: try? user.get(), of: sender) }
+                link.findUser(of: sender) { [self] user in senders.learn(user: try? user.get(), of: sender) }
             }
             return nil
         }
