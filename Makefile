@@ -387,6 +387,11 @@ lint: swift-needs ## Checks the formatting of the sources, and the scripts with 
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo "shellcheck is not installed, so the scripts are not checked."; fi
 
+.PHONY: folders
+folders: build-needs ## Checks which folder of NotifyCore uses which, and how many files need each other
+	@swift build $(DEBUG) --target NotifyCore
+	@Scripts/check-folders.py $(call quote,$(SCRATCH))
+
 .PHONY: format
 format: swift-needs ## Formats the sources
 	@swift format --in-place --parallel --recursive $(SWIFT_SOURCES)

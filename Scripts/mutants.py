@@ -32,7 +32,7 @@ MACHINES = """
     Sources/NotifyCoordinator Sources/NotifyNames/CoalescingQueue.swift
     Sources/NotifyCore/Lifecycle/AgentRegistration.swift Sources/NotifyCore/Lifecycle/ObserverGate.swift
     Sources/NotifyCore/Lifecycle/ObserverLifecycle.swift Sources/NotifyCore/Lifecycle/RelayReports.swift
-    Sources/NotifyCore/Observing/RuleReach.swift Sources/NotifyCore/Observing/SenderDirectory.swift
+    Sources/NotifyCore/Receiving/RuleReach.swift Sources/NotifyCore/Receiving/SenderDirectory.swift
     Sources/NotifyCore/Posting/PostQueue.swift
     Sources/NotifyWire/WireReader.swift Sources/NotifyWire/MessageReader.swift Sources/NotifyWire/BusMessage.swift
     Sources/NotifyWire/BusValueReader.swift

@@ -7,12 +7,14 @@ import NotifyNames
 
 /// The lifecycle agent as a whole: the intake brings in calls, the identity says who made them, the coordinator decides
 /// what to do, and the parts do it.
-package final class Agent: BusPeer {
+package final class Agent: BusPeer, PostListener {
     /// How long sources continue once nobody observes any more, in milliseconds.
     private static let lingering: Int64 = 10_000
 
     let loop: EventLoop
-    let link: BusLink
+    /// What hears names for the agent, and for the launcher.
+    let receiver: Receiver
+    var link: BusLink { receiver.link }
     let configuration: Configuration
     let logger: Logger
     let started = WallClock.now
@@ -89,7 +91,7 @@ package final class Agent: BusPeer {
         self.loop = loop
         self.report = report
         let link = BusLink(bus: bus)
-        self.link = link
+        receiver = Receiver(link)
         let watcher = try Watcher(on: loop)
         self.watcher = watcher
         ends = EndWatch(link)
@@ -153,7 +155,7 @@ package final class Agent: BusPeer {
 
     /// Connects, and serves once the bus has granted the name.
     func open() {
-        loop.add(link)
+        loop.add(receiver)
         link.open()
     }
 
@@ -215,7 +217,7 @@ package final class Agent: BusPeer {
             workHasEnded: { [unowned self] in endDelayIfOver() },
             warn: { [logger] text in logger.warning(text) }
         )
-        return Launching(link, session, servesMachine: identity.servesMachine, launchFolders, environment)
+        return Launching(receiver, session, servesMachine: identity.servesMachine, launchFolders, environment)
     }
 
     // MARK: - The connection
@@ -313,7 +315,7 @@ package final class Agent: BusPeer {
         report(.wasReplaced)
     }
 
-    package func handle(post name: NotifyName) {
+    package func handle(post name: NotifyName, from sender: String) {
         handle(.posted(name))
     }
 

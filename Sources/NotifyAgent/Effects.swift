@@ -54,7 +54,7 @@ extension Agent {
         case .subscribe(let ticket, let names, let prefixes):
             subscribe(ticket, names, prefixes)
         case .unsubscribe(let ticket, let names, let prefixes):
-            link.unsubscribe(names: names, prefixes: prefixes)
+            receiver.unsubscribe(names: names, prefixes: prefixes, for: self)
             if let ticket { subscribe(ticket, [], []) }
         case .freeze(let process, let user):
             watchdogs.check([processes[process]].compactMap(\.self)) { [self] obstacle in
@@ -88,7 +88,7 @@ extension Agent {
         case .observersHaveGone: observersHaveGone()
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted))
         case .isInherited: heritageIsSubscribed()
-        case .giveMemoryBack: link.giveMemoryBack()
+        case .giveMemoryBack: receiver.giveMemoryBack()
         case .alarm(let time): alarms.set(.coordinator, at: time)
         case .napAlarm(let time): alarms.set(.naps, at: time)
         }
@@ -126,7 +126,7 @@ extension Agent {
         if names.isEmpty, prefixes.isEmpty {
             link.callBus("GetId", []) { [self] _ in handle(.rulesAreSet(ticket, failure: nil)) }
         } else {
-            link.subscribe(names: names, prefixes: prefixes) { [self] error in
+            receiver.subscribe(names: names, prefixes: prefixes, for: self) { [self] error in
                 if let error { logger.error("\(error)") }
                 handle(.rulesAreSet(ticket, failure: error?.description))
             }
@@ -309,7 +309,7 @@ extension Agent {
             case .success(let values):
                 let dropped = values.first?.uint64
                 values.closeDescriptors()
-                reply = .done(dropped: dropped, isHoldingBack: link.isHoldingPostsBack)
+                reply = .done(dropped: dropped, isHoldingBack: receiver.isHoldingPostsBack)
             case .failure(let fault) where fault.name == ObserverInterface.namesAdded:
                 // Until what it has added is taken note of, it would only say so again.
                 let isLater = intake.turns.follow({ [self] in handle(.told(id, .namesAdded)) }, from: name)
@@ -426,7 +426,7 @@ extension Subjects {
     }
 }
 
-extension BusLink {
+extension Receiver {
     /// Gives memory back that was freed, of which the caches would keep some.
     func giveMemoryBack() {
         emptyCaches()

@@ -121,7 +121,7 @@ import Testing
             let gates = Recorder<Bool>()
             let last = try center.addObserver(for: "com.example.last") { _ in
                 canceled.cancel()
-                center.perform { link in gates.append(link.lifecycle.isOpen) }
+                center.perform { _ in gates.append(center.engine.observing.lifecycle.isOpen) }
             }
             var reading = try PausedReading(of: center)
             try poster.post("com.example.last")

@@ -68,27 +68,29 @@ import Testing
     }
 
     /// Takes its time for each post, and for the first until it may go on.
-    private final class SlowPeer: BusPeer, LoopTenant {
-        let link: BusLink
+    private final class SlowPeer: BusPeer, PostListener, LoopTenant {
+        let receiver: Receiver
         let isReady: Counter
         let count: Counter
         let mayGoOn: Counter
 
-        init(_ link: BusLink, _ isReady: Counter, _ count: Counter, _ mayGoOn: Counter) {
-            (self.link, self.isReady, self.count, self.mayGoOn) = (link, isReady, count, mayGoOn)
+        init(_ receiver: Receiver, _ isReady: Counter, _ count: Counter, _ mayGoOn: Counter) {
+            (self.receiver, self.isReady, self.count, self.mayGoOn) = (receiver, isReady, count, mayGoOn)
         }
 
         var keepsConnection: Bool { false }
-        func linkIsReady(_ link: BusLink) { link.subscribe(names: ["com.example.x"]) { [isReady] _ in isReady.add() } }
+        func linkIsReady(_ link: BusLink) {
+            receiver.subscribe(names: ["com.example.x"], for: self) { [isReady] _ in isReady.add() }
+        }
         func linkIsLost(_ error: NotifyBusError) {}
         func handle(_ call: BusCall) -> Bool { false }
         func handle(_ signal: BusSignal) {}
-        func handle(post name: NotifyName) {
+        func handle(post name: NotifyName, from sender: String) {
             count.add()
             if count.value == 1 { _ = mayGoOn.wait(for: 2) }
             usleep(2_000)
         }
-        func loopHasEnded() { link.end() }
+        func loopHasEnded() { receiver.link.end() }
     }
 
     @Test(arguments: busKinds)
@@ -99,9 +101,9 @@ import Testing
         let address = bus.address
         thread.perform { loop in
             let link = BusLink(bus: .address(address))
-            let peer = SlowPeer(link, isReady, count, mayGoOn)
+            let peer = SlowPeer(Receiver(link), isReady, count, mayGoOn)
             (link.peer, loop.tenant) = (peer, peer)
-            loop.add(link)
+            loop.add(peer.receiver)
             link.open()
         }
         try #require(isReady.wait(for: 1))

@@ -50,7 +50,7 @@ final class RelayHost: Sendable {
             let relay = Relay(link, reporter, quotas: quotas)
             link.peer = relay
             loop.tenant = Tenant(relay, link)
-            loop.add(link)
+            loop.add(relay.receiver)
             link.open()
         }
         try #require(opened.wait(forCount: 1) && opened.elements == [true])

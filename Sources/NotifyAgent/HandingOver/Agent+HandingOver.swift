@@ -106,7 +106,7 @@ extension Agent {
         link.callBus("GetId", []) { [self] _ in
             link.writeCollected()
             let isAtRest =
-                isServing && coordinator.isAtRest && link.isAtRest && !isBusy && events.isEmpty
+                isServing && coordinator.isAtRest && receiver.isAtRest && !isBusy && events.isEmpty
                 && launching?.isAtRest != false
             let isUntouched = predecessor != nil && !isRequestingName
             let isTakingOver = isAsking || predecessor != nil
@@ -128,7 +128,7 @@ extension Agent {
         // then. If they were refused now, a program would take the agent for gone, and confirm what nobody holds.
         isOver = true
         guard let unread = link.leave() else { return nil }
-        loop.remove(link)
+        loop.remove(receiver)
         hasHandedOver = true
         end(keepingFrozen: heritage.processes.filter { $0.frozenFor != nil }.map(\.id))
         (estate.heritage, estate.agent, estate.unread) = (heritage, uniqueName, unread)

@@ -77,7 +77,7 @@ extension Launching {
         kept = all
         let first = subscriptions.insert(all)
         if first.isEmpty { return link.callBus("GetId", []) { _ in completion() } }
-        link.subscribe(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error in
+        receiver.subscribe(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error in
             if let error {
                 environment.warn("what is posted while agents replace each other may start nothing: \(error)")
                 kept = nil
@@ -92,6 +92,6 @@ extension Launching {
         guard let all = kept, postponed == nil, !isLeaving, !launcher.hasWaking else { return }
         kept = nil
         let last = subscriptions.remove(all)
-        link.unsubscribe(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
+        receiver.unsubscribe(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
     }
 }

@@ -23,7 +23,8 @@ final class Launching: PostListener {
         let warn: (String) -> Void
     }
 
-    let link: BusLink
+    let receiver: Receiver
+    var link: BusLink { receiver.link }
     /// Services on the same bus.
     private let bus: any ServiceBus
     let environment: Environment
@@ -51,13 +52,13 @@ final class Launching: PostListener {
     var found: Set<UnidentifiedPost> = []
 
     init(
-        _ link: BusLink,
+        _ receiver: Receiver,
         _ bus: any ServiceBus,
         servesMachine: Bool,
         _ folders: LaunchFolders,
         _ environment: Environment
     ) {
-        (self.link, self.bus) = (link, bus)
+        (self.receiver, self.bus) = (receiver, bus)
         units = ProcessUnits(servesMachine: servesMachine)
         self.environment = environment
         self.folders = folders
@@ -154,7 +155,7 @@ final class Launching: PostListener {
         case .subscribe(let id, let subjects): subscribe(subjects, for: id)
         case .unsubscribe(_, let subjects):
             let last = subscriptions.remove(subjects)
-            link.unsubscribe(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
+            receiver.unsubscribe(names: Array(last.names), prefixes: Array(last.prefixes), for: self)
         case .attach(let id, let entry): attach(id, entry)
         case .detach(let id, let entry):
             postponed?.removeAll { $0.id == id }
@@ -179,7 +180,7 @@ final class Launching: PostListener {
             // Another entry has requested them, and the bus replies in order.
             return link.callBus("GetId", []) { [self] _ in handle(.subscribed(id, failure: nil)) }
         }
-        link.subscribe(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error in
+        receiver.subscribe(names: Array(first.names), prefixes: Array(first.prefixes), for: self) { [self] error in
             handle(.subscribed(id, failure: error?.description))
         }
     }

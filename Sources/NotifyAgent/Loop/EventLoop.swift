@@ -11,6 +11,7 @@ package protocol Pollable: AnyObject {
 }
 
 extension BusLink: Pollable {}
+extension Receiver: Pollable {}
 
 /// What lives on a loop until its thread ends.
 package protocol LoopTenant: AnyObject {

@@ -33,7 +33,7 @@ extension Relay {
     private func giveMemoryBack() {
         guard table.hasShrunk else { return }
         table.memoryIsGivenBack()
-        link.giveMemoryBack()
+        receiver.giveMemoryBack()
     }
 
     // MARK: - Posts

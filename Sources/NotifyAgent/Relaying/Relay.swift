@@ -60,7 +60,8 @@ final class Relay: BusPeer, PostListener {
     /// something to read, that takes most of the time: everybody's posts are in there.
     static let slice: Int64 = 500_000
 
-    let link: BusLink
+    let receiver: Receiver
+    var link: BusLink { receiver.link }
     private let identity: Identity
     let reporter: Reporter
     private let quotas: Quotas
@@ -92,7 +93,8 @@ final class Relay: BusPeer, PostListener {
     private var rules = RuleQueue<RuleWaiter, NotifyBusError>()
 
     init(_ link: BusLink, _ reporter: Reporter, quotas: Quotas = Quotas()) {
-        (self.link, self.reporter) = (link, reporter)
+        receiver = Receiver(link)
+        self.reporter = reporter
         // Its callers are in sandboxes, and ask for nothing that these forbid.
         identity = Identity(link, servesMachine: true)
         intake = Intake(link, quotas)
@@ -351,7 +353,7 @@ final class Relay: BusPeer, PostListener {
             let number = rules.begin()
             let count = subjects.names.count + subjects.prefixes.count
             rulesUnderWay += count
-            link.subscribe(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self) {
+            receiver.subscribe(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self) {
                 [self] error in
                 release(table.release(replaced))
                 rulesHaveArrived(count)
@@ -382,7 +384,7 @@ final class Relay: BusPeer, PostListener {
         } else {
             return settle(number)
         }
-        link.subscribe(names: Array(one.names), prefixes: Array(one.prefixes), for: self) { [self, rest] error in
+        receiver.subscribe(names: Array(one.names), prefixes: Array(one.prefixes), for: self) { [self, rest] error in
             if let error {
                 let (losers, unheard, due) = table.refuse(one)
                 for client in losers { rules.fail(client, error) }
@@ -399,7 +401,7 @@ final class Relay: BusPeer, PostListener {
 
     private func release(_ subjects: Subjects) {
         guard !subjects.isEmpty else { return }
-        link.unsubscribe(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self)
+        receiver.unsubscribe(names: Array(subjects.names), prefixes: Array(subjects.prefixes), for: self)
         let count = subjects.names.count + subjects.prefixes.count
         rulesUnderWay += count
         afterPosts { [self] in rulesHaveArrived(count) }

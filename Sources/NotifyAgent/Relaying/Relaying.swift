@@ -83,7 +83,7 @@ final class Relaying {
         link.peer = relay
         self.relay = (relay, link)
         phase = .opening([call])
-        loop.add(link)
+        loop.add(relay.receiver)
         link.open()
     }
 
@@ -128,7 +128,7 @@ final class Relaying {
     private func closeRelay() {
         guard let old = relay else { return }
         relay = nil
-        loop.remove(old.link)
+        loop.remove(old.relay.receiver)
         loop.soon { old.link.end() }
     }
 

@@ -3,6 +3,27 @@
 import CLinux
 import Glibc
 
+extension NotifyCenter {
+    /// Which bus a center uses. More kinds may be added.
+    public struct Bus: Hashable, Sendable {
+        package enum Kind: Hashable, Sendable {
+            case session
+            case system
+            case address(String)
+        }
+
+        package let kind: Kind
+
+        /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS`, or found at `$XDG_RUNTIME_DIR/bus`, or else at
+        /// `/run/user/UID/bus`, if that belongs to the user.
+        public static var session: Bus { Bus(kind: .session) }
+        /// The system bus, as given by `DBUS_SYSTEM_BUS_ADDRESS` or found at its standard address.
+        public static var system: Bus { Bus(kind: .system) }
+        /// The bus at a D-Bus address, such as `unix:path=/run/user/1000/bus`.
+        public static func address(_ address: String) -> Bus { Bus(kind: .address(address)) }
+    }
+}
+
 extension NotifyCenter.Bus {
     /// The D-Bus address to connect to, determined as the specification says under "Well-known Message Bus Instances".
     ///

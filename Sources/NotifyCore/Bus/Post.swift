@@ -42,7 +42,7 @@ package struct NameCache {
 
     /// - Returns: nil if the bytes are not a valid name.
     mutating func find(_ bytes: UnsafeRawBufferPointer) -> NotifyName? {
-        let hash = TopicTable.seededHash(of: bytes)
+        let hash = NotifyName.seededHash(of: bytes)
         if let name = known[hash], name.hasBytes(bytes) { return name }
         guard let name = try? NotifyName(utf8: bytes) else { return nil }
         if known.count >= NameCache.limit { known.removeAll() }

@@ -140,4 +140,11 @@ extension NotifyName {
             return memcmp(ours, theirs, own.count) == 0
         } ?? false
     }
+
+    /// The hash of a name that has these bytes, which outsiders can't predict.
+    static func seededHash(of bytes: UnsafeRawBufferPointer) -> Int {
+        var hasher = Hasher()
+        hasher.combine(bytes: bytes)
+        return hasher.finalize()
+    }
 }

@@ -16,25 +16,6 @@
 ///
 /// A center lives as long as you keep it or one of its observations. Releasing it does not block.
 public final class NotifyCenter: Sendable {
-    /// Which bus a center uses. More kinds may be added.
-    public struct Bus: Hashable, Sendable {
-        package enum Kind: Hashable, Sendable {
-            case session
-            case system
-            case address(String)
-        }
-
-        package let kind: Kind
-
-        /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS`, or found at `$XDG_RUNTIME_DIR/bus`, or else at
-        /// `/run/user/UID/bus`, if that belongs to the user.
-        public static var session: Bus { Bus(kind: .session) }
-        /// The system bus, as given by `DBUS_SYSTEM_BUS_ADDRESS` or found at its standard address.
-        public static var system: Bus { Bus(kind: .system) }
-        /// The bus at a D-Bus address, such as `unix:path=/run/user/1000/bus`.
-        public static func address(_ address: String) -> Bus { Bus(kind: .address(address)) }
-    }
-
     /// The center for the session bus, shared by the whole process.
     public static let session = NotifyCenter(bus: .session)
     /// The center for the system bus, shared by the whole process.
@@ -77,17 +58,17 @@ public final class NotifyCenter: Sendable {
         onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.bus = bus
-        let link = BusLink(
-            bus: bus,
-            onConnectionChange: { [connection] change in
+        let receiver = Receiver(
+            BusLink(bus: bus, answerLimit: nil),
+            onConnectionChange: { [connection] loss in
+                let change = loss.map { ConnectionChange.disconnected($0) } ?? .reconnected
                 onConnectionChange?(change)
                 connection.report(change)
             },
             onPost: onPost
         )
-        let peer = LifecyclePeer(link)
-        (self.peer, link.peer) = (peer, peer)
-        engine = Engine(link, waitsForBus: waitsForBus)
+        peer = LifecyclePeer(receiver)
+        engine = Engine(receiver, waitsForBus: waitsForBus)
     }
 
     /// Creates a center whose observing connection also serves a peer.
@@ -98,7 +79,7 @@ public final class NotifyCenter: Sendable {
         peer = nil
         let link = BusLink(bus: bus)
         link.peer = other
-        engine = Engine(link)
+        engine = Engine(Receiver(link))
     }
 
     deinit {

@@ -33,17 +33,7 @@ extension NotifyCenter {
     }
 }
 
-/// The counters behind `NotifyCenter.Statistics`. Relaxed: each is exact, but they are not read at one moment.
-final class Counters: Sendable {
-    let posted = Atomic(0)
-    let coalescedPosts = Atomic(0)
-    let delivered = Atomic(0)
-    let coalescedDeliveries = Atomic(0)
-    let dropped = Atomic(0)
-    let ignored = Atomic(0)
-    let reconnects = Atomic(0)
-    let cutOffs = Atomic(0)
-
+extension Counters {
     func statistics(waiting: Int) -> NotifyCenter.Statistics {
         NotifyCenter.Statistics(
             posted: posted.load(ordering: .relaxed),
@@ -56,11 +46,5 @@ final class Counters: Sendable {
             reconnects: reconnects.load(ordering: .relaxed),
             cutOffs: cutOffs.load(ordering: .relaxed)
         )
-    }
-}
-
-extension Atomic where Value == Int {
-    func increment(by count: Int = 1) {
-        add(count, ordering: .relaxed)
     }
 }

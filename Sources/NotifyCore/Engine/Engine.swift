@@ -6,7 +6,7 @@ import CLinux
 /// that serve both.
 ///
 /// Everything but the counters is created when first needed: a center that only posts has no threads.
-final class Engine: Sendable {
+final class Engine: CallbackThread {
     enum Life { case idle, running(EngineThreads), stopped }
 
     /// The work of the thread that runs callbacks.
@@ -62,7 +62,7 @@ final class Engine: Sendable {
     let outbox: Outbox
     /// `nonisolated(unsafe)`: only the leading thread touches what changes in it. The lead passes between threads by an
     /// atomic exchange, which orders what both do.
-    nonisolated(unsafe) let observing: BusLink
+    nonisolated(unsafe) let observing: Receiver
     let delivery = Monitor(Delivery())
     /// Everyone registered with this center.
     let observers = Monitor(Registered())
@@ -73,13 +73,13 @@ final class Engine: Sendable {
     private let life = Monitor(Life.idle)
 
     /// - Parameter observing: belongs to the engine's threads from now on.
-    init(_ observing: BusLink, waitsForBus: Bool = false) {
+    init(_ observing: Receiver, waitsForBus: Bool = false) {
         self.waitsForBus = waitsForBus
         self.observing = observing
         counters = observing.counters
         registry = observing.registry
-        outbox = Outbox(bus: observing.bus, counters: observing.counters, ownName: observing.ownName)
-        observing.engine = self
+        outbox = Outbox(bus: observing.link.bus, counters: observing.counters, ownName: observing.ownName)
+        observing.callbacks = self
     }
 
     var threads: EngineThreads? {

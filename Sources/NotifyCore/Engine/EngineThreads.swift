@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Glibc
+import Glibc
 import Synchronization
 
 /// The two threads of a center. At any moment one leads and the other follows (the leader/followers pattern).
@@ -265,13 +265,12 @@ extension Engine {
             guard let events = waitForEvents(as: number, of: threads, mayWait: mayWait) else { return }
             mayWait = true
             let batch = threads.beginBatch()
-            observing.batchStart = MonotonicTime(nanoseconds: batch)
             if events.isAwake {
                 threads.wakeDescriptor.clear()
                 observing.run(registry.takeCommands())
             }
             outbox.service(events.posting, on: events.postingConnection)
-            observing.service(events.observing)
+            observing.link.service(events.observing)
 
             let waiting = takeDelivery()
             let delivers = waiting != nil
@@ -306,7 +305,7 @@ extension Engine {
     ///
     /// - Returns: nil if the thread does not lead any more.
     private func waitForEvents(as number: Int, of threads: EngineThreads, mayWait: Bool) -> Events? {
-        let reading = observing.serviceRequest
+        let reading = observing.link.serviceRequest
         let posting = outbox.pollRequest
         let deadline = MonotonicTime.earlier(reading.deadline, posting.deadline)
         var requests = (
@@ -376,23 +375,6 @@ extension Engine {
         }
         return leads
     }
-}
-
-/// A post that has arrived, and its observers.
-struct Arrival {
-    let name: NotifyName
-    let audience: Audience
-}
-
-/// The events for which a connection is to be woken.
-package struct PollRequest {
-    package var descriptor: Int32 = -1
-    var events: Int16 = 0
-    package var deadline: MonotonicTime?
-    /// Which of a center's connections this is for: another one may have replaced it by the time the leader wakes up.
-    var connection = 0
-
-    package var pollfd: Glibc.pollfd { Glibc.pollfd(fd: descriptor, events: events, revents: 0) }
 }
 
 extension Engine {

@@ -51,7 +51,3 @@ package struct EngineThread {
         if isCurrent { pthread_detach(handle) } else { pthread_join(handle, nil) }
     }
 }
-
-func describe(errno code: Int32) -> String {
-    String(cString: strerror(code))
-}

@@ -3,7 +3,7 @@
 import NotifyCore
 import NotifyNames
 
-/// What a connection knows about posters, as `BusLink` does. Some names count only from their owner, so a
+/// What a connection knows about posters, as `Receiver` does. Some names count only from their owner, so a
 /// post is held back until the bus has said who sent it. The directory is the real one, which keeps names; this adds
 /// their numbers.
 struct SenderCheck {

@@ -2,7 +2,7 @@
 
 import NotifyCore
 
-// The rules on the bus, as `BusLink` keeps them.
+// The rules on the bus, as `Receiver` keeps them.
 extension SimulatedObserver {
     /// The rules that the bus should have, now that nothing is under way.
     var wantedRules: [Int] {

@@ -5,7 +5,7 @@ import NotifyCore
 import NotifyNames
 
 /// A program that observes: the real observer's half of the protocol, and a model of the connection around it, which
-/// keeps the rules as `BusLink` does.
+/// keeps the rules as `Receiver` does.
 final class SimulatedObserver {
     enum Question: Hashable {
         case rule(Int, topic: Int, generation: Int)

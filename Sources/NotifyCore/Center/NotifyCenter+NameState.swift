@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why the agent did not do what it was asked to do.
-package enum AgentError: Error, Sendable {
-    /// It was not reached.
-    case unreachable(NotifyBusError)
-    /// It refused.
-    case refused(BusFault)
-}
-
 extension NotifyCenter {
     /// Sets the state of a name: a number that the agent keeps as long as some connection observes the name.
     ///
@@ -72,48 +64,5 @@ extension NotifyCenter {
         let answer: Result<Answer, AgentError>? = outcome.wait(until: .after(timeout)) { $0 }
         guard let answer else { throw .unreachable(.timedOut("deliver the lifecycle agent's answer")) }
         return try answer.get()
-    }
-}
-
-/// The states of names that this center has set, or has been asked to remember, to be reported to the next agent.
-final class NameStates: Sendable {
-    struct Entry {
-        let value: UInt64
-        /// When the agent accepted it, in nanoseconds of its monotonic clock: of two, the later one wins.
-        let stamp: UInt64
-    }
-
-    private struct Contents {
-        var entries: [NotifyName: Entry] = [:]
-    }
-
-    private let contents = Monitor(Contents())
-
-    func note(_ entry: Entry, of name: NotifyName) {
-        contents.withLock { contents in
-            if let known = contents.entries[name], known.stamp > entry.stamp { return }
-            contents.entries[name] = entry
-        }
-    }
-
-    func forget(_ name: NotifyName) {
-        contents.withLock { $0.entries[name] = nil }
-    }
-
-    /// These are not observed any more.
-    func forget(_ names: [String]) {
-        contents.withLock { contents in
-            if contents.entries.isEmpty { return }
-            for name in names.compactMap({ try? NotifyName($0) }) { contents.entries[name] = nil }
-        }
-    }
-
-    /// The argument for the agent's method `Register`.
-    var entriesToRegister: [AgentInterface.NameStateEntry] {
-        contents.withLock { contents in
-            contents.entries.map { name, entry in
-                AgentInterface.NameStateEntry(name: name.string, number: entry.value, stamp: entry.stamp)
-            }
-        }
     }
 }

@@ -37,13 +37,3 @@ enum ProcessHub {
         prefix.staysInProcess
     }
 }
-
-extension Observer {
-    /// Queues a name for the observer, on any thread.
-    func offer(_ name: NotifyName) {
-        switch runner {
-        case .center(let engine): engine.offer(name, to: self)
-        case .client(let client): if enqueue(name) { client.wake(for: self) }
-        }
-    }
-}

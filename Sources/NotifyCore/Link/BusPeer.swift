@@ -5,27 +5,19 @@
 /// All of it happens on the thread that drives the connection, in the order in which messages came, including posts: the
 /// lifecycle protocol depends on that order. So nothing here may block.
 package protocol BusPeer: AnyObject {
-    /// Whether to keep the connection even without observers.
+    /// Whether to keep the connection even if nobody hears names on it.
     var keepsConnection: Bool { get }
     /// Whether calls and signals may carry descriptors.
     var takesDescriptors: Bool { get }
     /// When `deadlineHasPassed` is to be called; nil means never.
     var deadline: MonotonicTime? { get }
     func deadlineHasPassed()
-    /// What is observed over the connection has changed.
-    func namesHaveChanged(names: [String], prefixes: [String], added: Bool)
     /// The bus has accepted the connection. The registrations follow after this.
     func linkIsReady(_ link: BusLink)
     /// The connection is lost, and with it everything that was requested on it.
     func linkIsLost(_ error: NotifyBusError)
     /// The connection is closed for good.
     func linkIsClosed()
-    /// The bus has replied about one of the rules that are sent again.
-    func ruleIsAnswered()
-    /// Waits until posts that were made so far have come, where more than the bus stands between.
-    ///
-    /// - Returns: false if nothing does; then `completion` is not called.
-    func synchronize(then completion: @escaping () -> Void) -> Bool
     /// A method call has arrived whose arguments have not been read yet, and need not be if it is refused anyway.
     ///
     /// - Returns: whether the peer has refused it, and so needs no more of it.
@@ -45,12 +37,6 @@ package protocol BusPeer: AnyObject {
     var stallLimit: Int64? { get }
     /// A signal that is not a post. Descriptors among its arguments belong to the handler.
     func handle(_ signal: BusSignal)
-    /// A post of a name that the peer has subscribed to; see ``BusLink/subscribe(names:prefixes:then:)``.
-    func handle(post name: NotifyName)
-}
-
-extension BusPeer {
-    package func handle(post name: NotifyName) {}
 }
 
 extension BusPeer {
@@ -63,9 +49,21 @@ extension BusPeer {
     package func hasReadMuch() {}
     package func hasReplied(to caller: String, bytes: Int) {}
     package func linkIsClosed() {}
-    package func ruleIsAnswered() {}
-    package func synchronize(then completion: @escaping () -> Void) -> Bool { false }
-    package func namesHaveChanged(names: [String], prefixes: [String], added: Bool) {}
+}
+
+/// Who hears names on a connection: takes posts from it, and wants it back when it is lost.
+protocol BusHearer: AnyObject {
+    /// The bus has accepted the connection, and the peer has been told.
+    func linkIsReady()
+    /// The connection is lost. Calls fail after this, and then the peer is told.
+    func linkIsLost()
+    /// Everybody has been told that the connection is lost.
+    ///
+    /// - Parameters:
+    ///   - wasReady: whether the bus had accepted it.
+    ///   - isNeeded: whether it will be made again for the peer.
+    /// - Returns: whether to make it again.
+    func linkIsGone(_ error: NotifyBusError, wasReady: Bool, isNeeded: Bool) -> Bool
 }
 
 /// A method call that has arrived.

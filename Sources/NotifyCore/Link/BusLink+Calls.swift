@@ -6,9 +6,7 @@ extension BusLink {
     package var descriptor: Int32 { connection?.descriptor ?? -1 }
 
     /// Whether everything that has been read has been passed on, and everything that was sent is written.
-    package var isAtRest: Bool {
-        !senders.isHolding && !senders.hasVerified && connection?.waitingCount == 0
-    }
+    var isAtRest: Bool { connection?.waitingCount == 0 }
 
     /// Writes what has been sent so far, instead of at the end of this turn of an event loop.
     package func writeCollected() { connection?.writeQueued() }
@@ -201,18 +199,6 @@ extension BusLink {
         if call.wantsReply { connection?.refuse(call) }
     }
 
-    // Replies to calls of which only sender and serial are known.
-
-    func reply(to call: ObserverLifecycle.Call, _ arguments: [BusValue] = []) {
-        guard call.wantsReply else { return }
-        connection?.send(.reply(to: call.sender, call.serial, arguments))
-    }
-
-    func refuse(_ call: ObserverLifecycle.Call, _ fault: BusFault) {
-        guard call.wantsReply else { return }
-        connection?.send(.error(to: call.sender, call.serial, name: fault.name, fault.message))
-    }
-
     /// Whether strangers are answered: not while the bus has a lot to take.
     package var mayAnswerStrangers: Bool { connection?.mayAnswerStrangers == true }
 
@@ -224,11 +210,6 @@ extension BusLink {
     }
 
     // MARK: - Questions
-
-    /// Calls a method of the bus, and remembers the purpose.
-    func ask(_ member: String, _ argument: String?, _ question: Question) {
-        send(.busCall(member, argument.map { [.string($0)] } ?? []), to: .bus, question)
-    }
 
     /// Sends a message to which `peer` is to reply, and remembers the purpose.
     ///
@@ -260,30 +241,15 @@ extension BusLink {
         switch question {
         case .hello:
             welcome(message)
-        case .rule(let topic, generation):
-            ruleAnswered(for: topic, message.ruleOutcome(by: bus.title))
-            peer?.ruleIsAnswered()
-        case .wideRule(generation):
-            wideRuleAnswered(message.ruleOutcome(by: bus.title))
-            peer?.ruleIsAnswered()
-        case .rule, .wideRule:
-            break  // About rules that have been taken off since.
         case .call(let completion):
             let values = message.kind == .reply ? message.arguments() : nil
-            let fault = BusFault(
-                name: message.errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",
-                message: message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
-            )
-            completion(values.map { .success($0) } ?? .failure(fault))
-        case .barrier(let barrier):
-            enqueueLast { barrier.complete(.success(())) }
+            completion(values.map { .success($0) } ?? .failure(message.fault))
         }
     }
 
     private func welcome(_ message: BusMessage) {
         if message.kind == .reply {
-            uniqueName = message.text.map { String(decoding: $0, as: UTF8.self) } ?? ""
-            becomeReady()
+            becomeReady(as: message.text.map { String(decoding: $0, as: UTF8.self) } ?? "")
         } else {
             lose(message.refusalError(by: bus.title))
         }
@@ -291,27 +257,13 @@ extension BusLink {
 }
 
 extension BusMessage {
-    enum RuleOutcome {
-        case accepted, limitReached, refused(NotifyBusError)
+    /// What an error reply of a bus means.
+    func refusalError(by title: String) -> NotifyBusError { fault.error(of: .noBus, by: title) }
 
-        var isAccepted: Bool { if case .accepted = self { true } else { false } }
-    }
-
-    /// The bus's reply to AddMatch.
-    func ruleOutcome(by title: String) -> RuleOutcome {
-        if kind == .reply { return .accepted }
-        if errorName.map({ String(cString: $0) }) == "org.freedesktop.DBus.Error.LimitsExceeded" {
-            return .limitReached
-        }
-        return .refused(refusalError(by: title, code: .failed))
-    }
-
-    func refusalError(by title: String, code: NotifyBusError.Code = .noBus) -> NotifyBusError {
-        let reason = text.map { String(decoding: $0, as: UTF8.self) } ?? "it gave no reason"
-        return NotifyBusError(
-            code,
-            "The request was refused by \(title): \(reason).",
-            busErrorName: errorName.map { String(cString: $0) }
+    fileprivate var fault: BusFault {
+        BusFault(
+            name: errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",
+            message: text.map { String(decoding: $0, as: UTF8.self) } ?? ""
         )
     }
 }
@@ -393,6 +345,12 @@ extension BusAnswer {
 }
 
 extension BusFault {
+    /// What it means if the bus has refused something.
+    func error(of code: NotifyBusError.Code, by title: String) -> NotifyBusError {
+        let reason = message.isEmpty ? "it gave no reason" : message
+        return NotifyBusError(code, "The request was refused by \(title): \(reason).", busErrorName: name)
+    }
+
     static func unreadableAnswer(to member: String) -> BusFault {
         BusFault(
             name: "org.freedesktop.DBus.Error.InvalidSignature",

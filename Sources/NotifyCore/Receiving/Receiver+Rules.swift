@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-extension BusLink {
+extension Receiver {
     /// Sends the rules of a topic, unless this connection has them.
     func sendRules(of topic: Topic) {
         // The peer tells the relay.
@@ -18,7 +18,7 @@ extension BusLink {
     private func keepSpares() {
         guard reach.asksForSpares() else { return }
         for rule in MatchRule.spares {
-            connection?.send(.busCall("AddMatch", [.string(rule)], wantsReply: false))
+            link.connection?.send(.busCall("AddMatch", [.string(rule)], wantsReply: false))
         }
     }
 
@@ -27,7 +27,21 @@ extension BusLink {
         registry.settle { _ in topic.unanswered = rules.count }
         reach.narrows(by: rules.count)
         lifecycle.rulesAreAsked(rules.count)
-        for rule in rules { ask("AddMatch", rule, .rule(topic, generation: generation)) }
+        for rule in rules { ask(for: rule, of: topic) }
+    }
+
+    /// Asks the bus for a rule.
+    ///
+    /// - Parameter topic: nil if the rule is wide.
+    private func ask(for rule: String, of topic: Topic?) {
+        let generation = generation
+        link.callBus("AddMatch", [.string(rule)]) { [self] answer in
+            // It may be about rules that have been taken off since.
+            guard generation == self.generation, !answer.isOfLostConnection else { return }
+            let outcome = RuleOutcome(answer, by: link.bus.title)
+            if let topic { ruleAnswered(for: topic, outcome) } else { wideRuleAnswered(outcome) }
+            delegate?.ruleIsAnswered()
+        }
     }
 
     func removeRules(of topic: Topic) {
@@ -38,7 +52,7 @@ extension BusLink {
         if reach.shouldNarrow { narrow() }
     }
 
-    func ruleAnswered(for topic: Topic, _ outcome: BusMessage.RuleOutcome) {
+    private func ruleAnswered(for topic: Topic, _ outcome: RuleOutcome) {
         if reach.mode == .narrowing { return narrowRuleAnswered(outcome) }
         switch outcome {
         case .accepted: break
@@ -83,7 +97,7 @@ extension BusLink {
     }
 
     func withdraw(_ rules: [String]) {
-        for rule in rules { connection?.send(.busCall("RemoveMatch", [.string(rule)], wantsReply: false)) }
+        for rule in rules { link.connection?.send(.busCall("RemoveMatch", [.string(rule)], wantsReply: false)) }
     }
 
     // MARK: - Too many names for one rule each
@@ -91,10 +105,10 @@ extension BusLink {
     private func widen() {
         if reach.beginWidening(rules: MatchRule.everything.count) { withdraw(MatchRule.spares) }
         lifecycle.rulesAreAsked(MatchRule.everything.count)
-        for rule in MatchRule.everything { ask("AddMatch", rule, .wideRule(generation: generation)) }
+        for rule in MatchRule.everything { ask(for: rule, of: nil) }
     }
 
-    func wideRuleAnswered(_ outcome: BusMessage.RuleOutcome) {
+    private func wideRuleAnswered(_ outcome: RuleOutcome) {
         let change = reach.changeAnswered(isAccepted: outcome.isAccepted)
         if case .none = change { return }
         let topics = registry.allTopics
@@ -121,7 +135,7 @@ extension BusLink {
         if topics.isEmpty { finishNarrowing(reach.finish()) }
     }
 
-    private func narrowRuleAnswered(_ outcome: BusMessage.RuleOutcome) {
+    private func narrowRuleAnswered(_ outcome: RuleOutcome) {
         finishNarrowing(reach.changeAnswered(isAccepted: outcome.isAccepted))
     }
 
@@ -139,7 +153,7 @@ extension BusLink {
 }
 
 // The effects of the lifecycle.
-extension BusLink {
+extension Receiver {
     /// Confirms the registrations that have waited for the agent.
     func confirmHeldTopics() {
         let topics = heldTopics
@@ -181,6 +195,21 @@ extension BusLink {
         noteRestored()
         for topic in topics { sendRules(of: topic) }
     }
+}
+
+/// The bus's reply to AddMatch.
+private enum RuleOutcome {
+    case accepted, limitReached, refused(NotifyBusError)
+
+    init(_ answer: BusAnswer, by title: String) {
+        switch answer {
+        case .success: self = .accepted
+        case .failure(let fault) where fault.name == "org.freedesktop.DBus.Error.LimitsExceeded": self = .limitReached
+        case .failure(let fault): self = .refused(fault.error(of: .failed, by: title))
+        }
+    }
+
+    var isAccepted: Bool { if case .accepted = self { true } else { false } }
 }
 
 extension NotifyBusError {

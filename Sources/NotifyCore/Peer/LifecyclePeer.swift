@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// `@unchecked Sendable`: the variables are touched only by the thread that reads; `states` and `nameStates` have locks
 /// of their own.
-final class LifecyclePeer: BusPeer, @unchecked Sendable {
+final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     /// A question to the agent, pending until it can be asked.
     private struct Request {
         let ask: (_ agent: String) -> Void
@@ -17,7 +17,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let askAgain: (() -> Void)?
     }
 
-    private unowned let link: BusLink
+    unowned let receiver: Receiver
+    unowned let link: BusLink
     /// The state that others see, and those who follow its changes.
     let states = LifecycleStates()
     /// The states of names that this program has set.
@@ -31,7 +32,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private var retry = BackOff(first: 250, last: 60_000)
     private var refusedBy = ""
     /// Where the program registers.
-    private var service = LifecycleService.agent
+    private(set) var service = LifecycleService.agent
     private var requests: [Int: Request] = [:]
     private var lastRequest = 0
     /// Those that wait for the next connection: perhaps the last one has ended only because the agent had parked the program.
@@ -40,20 +41,17 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// since.
     private var isConnected = false
     private var isReturning = false
-    /// What the relay has yet to be told of what is observed, and how often that began again.
-    private var reports = RelayReports()
-    private var reportsCount = 0
     /// The state that the program has reported last.
     private var reported: LifecycleState?
-    /// What was added since the agent was last told of some, if it has yet to answer that: an agent refuses a connection
-    /// that has too many calls pending, and with wide rules, or while the program is suspended, nothing else slows down one
-    /// that adds thousands in a row.
-    private var untold = RelayReports.Batch()
-    private var isAnswerDue = false
+    var untold = Untold()
     /// Why requests fail while the loss of the connection is being handled.
     private var loss: NotifyBusError?
 
-    init(_ link: BusLink) { self.link = link }
+    init(_ receiver: Receiver) {
+        (self.receiver, link) = (receiver, receiver.link)
+        link.peer = self
+        receiver.delegate = self
+    }
 
     var deadline: MonotonicTime? { .earlier(limit, retry.time) }
 
@@ -64,14 +62,14 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func linkIsReady(_ link: BusLink) {
         let needsRelay = link.bus.passage == .relay
         service = needsRelay ? .relay : .agent
-        link.hearsByRelay = needsRelay
+        receiver.hearsByRelay = needsRelay
         contact.withLock { $0 = .asked }
         retry.reset()
         (isConnected, isReturning) = (true, false)
         run(
             .connected(
                 uniqueName: link.uniqueName,
-                wasCutOff: link.wasCutOff,
+                wasCutOff: receiver.wasCutOff,
                 isOnAnotherBus: link.isOnAnotherBus,
                 needsRelay: needsRelay
             )
@@ -86,8 +84,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         retry.cancel()
         if !isReturning { failHeld(error) }
         // The agent that may have parked the program was not subscribed to these.
-        link.lifecycle.keep(untold.names.compactMap { try? NotifyName($0) })
-        (untold, isAnswerDue) = (RelayReports.Batch(), false)
+        receiver.lifecycle.keep(untold.additions.names.compactMap { try? NotifyName($0) })
+        untold.begin()
         loss = error
         run(.lost)
         loss = nil
@@ -109,11 +107,11 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     func deadlineHasPassed() {
         if let time = retry.time, time <= .now {
             retry.cancel()
-            if link.lifecycle.agent == nil, link.lifecycle.candidate == nil { run(.ownerChanged(refusedBy)) }
+            if receiver.lifecycle.agent == nil, receiver.lifecycle.candidate == nil { run(.ownerChanged(refusedBy)) }
         }
         guard let time = limit, time <= .now else { return }
         limit = nil
-        if link.lifecycle.agent == nil {
+        if receiver.lifecycle.agent == nil {
             goWithoutRelay()
             contact.withLock { if $0 == .asked { $0 = .silent } }
         }
@@ -121,28 +119,8 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     }
 
     func ruleIsAnswered() {
-        guard link.lifecycle.gate == .opening else { return }
+        guard receiver.lifecycle.gate == .opening else { return }
         run(.ruleAnswered)
-    }
-
-    func namesHaveChanged(names: [String], prefixes: [String], added: Bool) {
-        if !added { nameStates.forget(names) }
-        let isAnswerDue = isAnswerDue && link.reach.hearsEverything && link.lifecycle.isOpen
-        if added, isAnswerDue && prefixes.isEmpty || link.lifecycle.awaitsAddition {
-            return untold.add(RelayReports.Batch(names: names, prefixes: prefixes))
-        }
-        tellUntold()
-        let statement: ObserverLifecycle.Statement =
-            added ? .observes(names: names, prefixes: prefixes) : .observesNoMore(names: names, prefixes: prefixes)
-        run(.says(statement))
-    }
-
-    /// Reports what was added meanwhile, which the agent must know before anything else.
-    private func tellUntold() {
-        while !untold.isEmpty {
-            let batch = untold.take(RelayReports.limit)
-            run(.says(.observes(names: Array(batch.names), prefixes: Array(batch.prefixes))))
-        }
     }
 
     func handle(_ signal: BusSignal) {
@@ -165,21 +143,21 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     /// Strangers are answered, but no more while the bus has a lot to take.
     func refuses(_ call: BusCall.Head) -> Bool {
-        call.wantsReply && call.sender != link.lifecycle.agent && !link.mayAnswerStrangers
+        call.wantsReply && call.sender != receiver.lifecycle.agent && !link.mayAnswerStrangers
     }
 
     func handle(_ call: BusCall) -> Bool {
         guard call.path == ObserverInterface.path, call.interface == ObserverInterface.name else { return false }
         let caller = ObserverLifecycle.Call(sender: call.sender, serial: call.serial, wantsReply: call.wantsReply)
         // A stranger's message need not be understood.
-        let isAgent = call.sender == link.lifecycle.agent
+        let isAgent = call.sender == receiver.lifecycle.agent
         do throws(ArgumentError) {
             switch call.member {
             case ObserverInterface.SetState.member where isAgent:
                 let message = try ObserverInterface.SetState(call.arguments)
                 // The agent is told what was added before it may suspend the program.
-                if let commands = link.registry.takeRuleCommands() {
-                    link.run(commands)
+                if let commands = receiver.registry.takeRuleCommands() {
+                    receiver.run(commands)
                 }
                 tellUntold()
                 run(.setState(message.state, additions: message.additions, caller))
@@ -187,10 +165,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 run(.deliver(try ObserverInterface.Deliver(call.arguments).value, caller))
             case ObserverInterface.KeepStates.member where isAgent:
                 keep(try ObserverInterface.KeepStates(call.arguments).states)
-                link.reply(to: caller)
+                reply(to: caller)
             case ObserverInterface.DeliverPosts.member where isAgent && service == .relay:
-                link.receive(try ObserverInterface.DeliverPosts(call.arguments))
-                link.reply(to: caller)
+                receiver.receive(try ObserverInterface.DeliverPosts(call.arguments))
+                reply(to: caller)
             case ObserverInterface.Mark.member:
                 _ = try ObserverInterface.Mark(call.arguments)
                 run(.marked(by: call.sender))
@@ -198,10 +176,10 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 return false
             default:
                 call.arguments.closeDescriptors()
-                link.refuse(caller, .accessDenied("Only the lifecycle agent may do this."))
+                refuse(caller, .accessDenied("Only the lifecycle agent may do this."))
             }
         } catch {
-            link.refuse(caller, error.fault(for: call.member))
+            refuse(caller, error.fault(for: call.member))
         }
         return true
     }
@@ -209,11 +187,20 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     /// The next agent learns these from this connection, if this agent dies.
     private func keep(_ states: [AgentInterface.NameStateEntry]) {
         for state in states {
-            guard let name = try? NotifyName(state.name), !link.registry.topics(of: [.name(name)]).isEmpty else {
+            guard let name = try? NotifyName(state.name), !receiver.registry.topics(of: [.name(name)]).isEmpty else {
                 continue
             }
             nameStates.note(NameStates.Entry(value: state.number, stamp: state.stamp), of: name)
         }
+    }
+
+    private func reply(to call: ObserverLifecycle.Call, _ arguments: [BusValue] = []) {
+        if call.wantsReply { link.connection?.send(.reply(to: call.sender, call.serial, arguments)) }
+    }
+
+    private func refuse(_ call: ObserverLifecycle.Call, _ fault: BusFault) {
+        guard call.wantsReply else { return }
+        link.connection?.send(.error(to: call.sender, call.serial, name: fault.name, fault.message))
     }
 
     // MARK: - Reports by the program
@@ -276,7 +263,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
                 link.call(question, to: agent, of: service) { [self] answer in
                     if let askAgain, case .failure(let fault) = answer {
                         if fault.isOfLostConnection, isConnected { return held.append((askAgain, fail)) }
-                        let isReplaced = fault.name == BusFault.noReply || link.lifecycle.agent != agent
+                        let isReplaced = fault.name == BusFault.noReply || receiver.lifecycle.agent != agent
                         if fault.saysGone, !fault.isOfLostConnection, isReplaced { return askAgain() }
                     }
                     let reason = answer.isOfLostConnection ? link.lossError ?? .disconnected : noAgent
@@ -298,7 +285,7 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         ask(AgentInterface.SetNameState(name: name.string, value: value)) { [self] answer, agent in
             guard case .success(let accepted) = answer else { return completion(answer.map { _ in }) }
             // The next agent has been registered with before this was known: it must be asked as well.
-            guard link.lifecycle.tellsNextAgent(sayingBy: agent) else {
+            guard receiver.lifecycle.tellsNextAgent(sayingBy: agent) else {
                 return setState(value, of: name, then: completion)
             }
             nameStates.note(NameStates.Entry(value: value, stamp: accepted.value), of: name)
@@ -314,9 +301,9 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
 
     // MARK: - Effects
 
-    private func run(_ event: ObserverLifecycle.Event) {
-        let registry = link.registry
-        let effects = link.lifecycle.handle(event) { registry.namesHeard }
+    func run(_ event: ObserverLifecycle.Event) {
+        let registry = receiver.registry
+        let effects = receiver.lifecycle.handle(event) { registry.namesHeard }
         for effect in effects { perform(effect) }
     }
 
@@ -327,21 +314,21 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         case .watchAgent: link.callBus("AddMatch", [.string(OwnerChange.rule(of: service.name))])
         case .findAgent(let search, let owner): findAgent(search, owner)
         case .register(let agent, let registration): register(agent, registration)
-        case .confirmRegistrations: link.confirmHeldTopics()
-        case .withdrawRules: link.withdrawAllRules()
-        case .putRules: link.putAllRules()
+        case .confirmRegistrations: receiver.confirmHeldTopics()
+        case .withdrawRules: receiver.withdrawAllRules()
+        case .putRules: receiver.putAllRules()
         case .askBarrier(let number):
             link.callBus("GetId", []) { [self] answer in
                 if !answer.isOfLostConnection { run(.barrierPassed(number)) }
             }
         case .publish(let state): states.set(state)
-        case .noteCutOff: link.counters.cutOffs.increment()
+        case .noteCutOff: receiver.counters.cutOffs.increment()
         case .answer(let call):
-            let dropped = UInt64(link.counters.dropped.load(ordering: .relaxed))
-            link.reply(to: call, ObserverInterface.SetState.Answer(dropped).arguments)
-        case .postpone(let call): link.refuse(call, .namesAdded)
-        case .acknowledge(let call): link.reply(to: call)
-        case .refuse(let call): link.refuse(call, .accessDenied("Only the lifecycle agent may do this."))
+            let dropped = UInt64(receiver.counters.dropped.load(ordering: .relaxed))
+            reply(to: call, ObserverInterface.SetState.Answer(dropped).arguments)
+        case .postpone(let call): refuse(call, .namesAdded)
+        case .acknowledge(let call): reply(to: call)
+        case .refuse(let call): refuse(call, .accessDenied("Only the lifecycle agent may do this."))
         case .tell(let agent, let statement, let number): tell(agent, statement, asking: number)
         case .ask(let agent, let number): requests.removeValue(forKey: number)?.ask(agent)
         case .fail(let number):
@@ -396,38 +383,36 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
     private func goWithoutRelay() {
         guard service == .relay else { return }
         relayed.isMissing = true
-        link.hearByBus()
+        receiver.hearByBus()
     }
 
     private func register(_ agent: String, _ registration: AgentInterface.Register) {
         var registration = registration
-        (registration.names, registration.prefixes) = link.registry.subjects
+        (registration.names, registration.prefixes) = receiver.registry.subjects
         registration.program = LifecyclePeer.programName
         registration.followsDesktop = states.followsDesktop
         registration.reported = reported
         registration.states = nameStates.entriesToRegister
         // This reports everything.
-        (untold, isAnswerDue) = (RelayReports.Batch(), false)
-        reports = RelayReports()
-        reportsCount += 1
+        untold.begin()
         // A relay reads no streams.
         let socket = service == .agent ? dup(link.descriptor) : -1
         defer { if socket >= 0 { close(socket) } }
         registration.socket = socket >= 0 ? socket : nil
-        let topics = service == .relay ? link.registry.allTopics : []
+        let topics = service == .relay ? receiver.registry.allTopics : []
         link.call(registration, to: agent, of: service) { [self] answer in
             switch answer {
             case .success(let welcome):
                 contact.withLock { $0 = .present }
                 retry.reset()
-                if service == .relay, agent == link.lifecycle.candidate {
+                if service == .relay, agent == receiver.lifecycle.candidate {
                     relayed.isMissing = false
-                    link.hearByRelay(topics)
+                    receiver.hearByRelay(topics)
                 }
                 run(.registered(agent: agent, welcome))
             case .failure(let fault):
                 if fault.isOfLostConnection { return }
-                if agent == link.lifecycle.candidate {
+                if agent == receiver.lifecycle.candidate {
                     contact.withLock { $0 = AgentContact(fault) }
                     goWithoutRelay()
                     refusedBy = agent
@@ -438,73 +423,6 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         }
     }
 
-    private func tell(
-        _ agent: String,
-        _ statement: ObserverLifecycle.Statement,
-        asking number: Int?
-    ) {
-        switch statement {
-        case .observes(let names, let prefixes) where service == .relay:
-            reports.add(RelayReports.Batch(names: names, prefixes: prefixes))
-            report(to: agent)
-        case .observesNoMore(let names, let prefixes) where service == .relay:
-            reports.remove(RelayReports.Batch(names: names, prefixes: prefixes))
-            report(to: agent)
-        case .observes(let names, let prefixes):
-            let message = AgentInterface.AddNames(names: names, prefixes: prefixes)
-            // An agent has only so many calls of a connection pending, so one answer at most is due.
-            if number == nil, isAnswerDue || !link.reach.hearsEverything { return link.tell(message, to: agent) }
-            if number == nil { isAnswerDue = true }
-            link.call(message, to: agent, of: service) { [self] answer in
-                if case .failure(let fault) = answer, fault.isOfLostConnection { return }
-                if let number {
-                    // What was added meanwhile is confirmed with it: no topic is before the agent knows of all.
-                    tellUntold()
-                    return run(.additionAnswered(number))
-                }
-                isAnswerDue = false
-                tellUntold()
-            }
-        case .observesNoMore(let names, let prefixes):
-            link.tell(AgentInterface.RemoveNames(names: names, prefixes: prefixes), to: agent, of: service)
-        case .followsDesktop(let follows):
-            link.tell(AgentInterface.FollowDesktop(follows), to: agent, of: service)
-        }
-    }
-
-    /// Reports to the relay what has changed, unless a call is under way.
-    private func report(to agent: String) {
-        guard let (removed, added) = reports.next() else { return }
-        let (count, names, prefixes) = (reportsCount, Array(added.names), Array(added.prefixes))
-        let removal = AgentInterface.RemoveNames(names: Array(removed.names), prefixes: Array(removed.prefixes))
-        if added.isEmpty {
-            return link.call(removal, to: agent, of: service) { [self] answer in
-                guard count == reportsCount else { return }
-                _ = reports.wereAnswered(added, isRefusal: false)
-                if case .failure(let fault) = answer, fault.saysGone { return }
-                report(to: agent)
-            }
-        }
-        if !removed.isEmpty { link.tell(removal, to: agent, of: service) }
-        let addition = AgentInterface.AddNames(names: names, prefixes: prefixes)
-        link.call(addition, to: agent, of: service) { [self] answer in
-            guard count == reportsCount else { return }
-            let fault: BusFault? = if case .failure(let fault) = answer { fault } else { nil }
-            // The next relay is told everything.
-            let isGone = fault?.saysGone == true
-            if reports.wereAnswered(added, isRefusal: fault != nil && !isGone) {
-                link.relayAnswered(answer.map { _ in }, names, prefixes)
-            }
-            if !isGone { report(to: agent) }
-        }
-    }
-
-    func synchronize(then completion: @escaping () -> Void) -> Bool {
-        guard link.hearsByRelay, let agent = link.lifecycle.agent else { return false }
-        link.call(RelayInterface.Synchronize(), to: agent, of: service) { _ in completion() }
-        return true
-    }
-
     private static let programName: String = {
         var buffer = [UInt8](repeating: 0, count: 64)
         let file = open("/proc/self/comm", O_RDONLY | O_CLOEXEC)
@@ -513,50 +431,4 @@ final class LifecyclePeer: BusPeer, @unchecked Sendable {
         let count = read(file, &buffer, buffer.count)
         return String(decoding: buffer.prefix(max(0, count)).prefix { $0 != 10 }, as: UTF8.self)
     }()
-}
-
-/// The state of a center's program as others see it, and those who follow its changes.
-package final class LifecycleStates: Sendable {
-    private struct Contents {
-        var current = LifecycleState.foreground
-        var followers = Followers<LifecycleState>()
-        var followsDesktop = false
-    }
-
-    private let contents = Monitor(Contents())
-
-    var current: LifecycleState { contents.withLock { $0.current } }
-    var isFollowed: Bool { contents.withLock { !$0.followers.isEmpty } }
-
-    /// Whether the program wants to follow the desktop.
-    var followsDesktop: Bool {
-        get { contents.withLock { $0.followsDesktop } }
-        set { contents.withLock { $0.followsDesktop = newValue } }
-    }
-
-    func set(_ state: LifecycleState) {
-        contents.withLock { contents in
-            guard contents.current != state else { return }
-            contents.current = state
-            contents.followers.report(state)
-        }
-    }
-
-    /// Reports changes from now on, and first the current state if asked to.
-    ///
-    /// - Returns: the number by which to end that.
-    func add(_ follower: Follower<LifecycleState>, beginningWithPresent: Bool) -> Int {
-        contents.withLock { contents in
-            if beginningWithPresent { follower.change(contents.current) }
-            return contents.followers.add(follower)
-        }
-    }
-
-    package func remove(_ number: Int) {
-        contents.withLock { $0.followers.remove(number) }
-    }
-
-    func end() {
-        contents.withLock { $0.followers.takeAll() }.forEach { $0.end() }
-    }
 }

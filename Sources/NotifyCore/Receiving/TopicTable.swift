@@ -61,19 +61,12 @@ struct TopicTable {
     func topic(named bytes: UnsafeRawBufferPointer, hash: UInt64) -> Topic? {
         if let first = names[hash], first.name?.hasBytes(bytes) == true { return first }
         guard !collisions.isEmpty else { return nil }
-        return collisions[TopicTable.seededHash(of: bytes)]?.first { $0.name?.hasBytes(bytes) == true }
+        return collisions[NotifyName.seededHash(of: bytes)]?.first { $0.name?.hasBytes(bytes) == true }
     }
 
     private static func seededHash(of name: NotifyName) -> Int {
         var hasher = Hasher()
         name.hash(into: &hasher)
-        return hasher.finalize()
-    }
-
-    /// The same for its bytes.
-    static func seededHash(of bytes: UnsafeRawBufferPointer) -> Int {
-        var hasher = Hasher()
-        hasher.combine(bytes: bytes)
         return hasher.finalize()
     }
 
@@ -217,11 +210,15 @@ final class Topic: @unchecked Sendable {
 /// The observers of a post.
 struct Audience {
     private(set) var observers: [Observer] = []
-    /// How many of them are run by clients, and how many ignore what their own center posts.
+    /// For how many of them the center's thread runs no callback, how many of those are listeners, and how many ignore what
+    /// their own center posts.
     private(set) var clientCount = 0
+    private(set) var listenerCount = 0
     private(set) var ignoringCount = 0
 
     var isEmpty: Bool { observers.isEmpty }
+    /// Whether it matters to somebody who has posted.
+    var mindsSender: Bool { ignoringCount > 0 || listenerCount > 0 }
     /// Whether callbacks are to be run on the center's thread.
     var hasCallbacks: Bool { clientCount < observers.count }
 
@@ -249,6 +246,7 @@ struct Audience {
 
     private mutating func count(_ observer: Observer, _ change: Int) {
         if observer.isClient { clientCount += change }
+        if case .listener = observer.runner { listenerCount += change }
         if observer.ignoresOwnPosts { ignoringCount += change }
     }
 }

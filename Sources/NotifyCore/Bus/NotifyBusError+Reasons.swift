@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 extension NotifyBusError {
     package static let closed = NotifyBusError(.closed, "The notification center was closed; create a new one.")
 
@@ -44,4 +46,8 @@ extension NotifyBusError {
     static func timedOut(_ what: String) -> NotifyBusError {
         NotifyBusError(.timedOut, "The bus did not \(what) in time; it may be stopped or overloaded.")
     }
+}
+
+func describe(errno code: Int32) -> String {
+    String(cString: strerror(code))
 }

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether the relay that a sandboxed program needs is known to be missing.
-final class RelayStanding: Sendable {
-    private let missing = Monitor(false)
-
-    var isMissing: Bool {
-        get { missing.withLock { $0 } }
-        set { missing.withLock { $0 = newValue } }
-    }
-}
-
 // A sandboxed program, which hears others through the relay and has no match rules on the bus.
-extension BusLink {
+extension Receiver {
     /// The relay hears these; from now on nothing comes but by the relay.
     func hearByRelay(_ topics: [Topic]) {
         if !hearsByRelay {
@@ -61,9 +51,7 @@ extension BusLink {
             if audience.isEmpty { continue }
             let arrival = Arrival(name: name, audience: audience)
             if sender.isEmpty { return arrival }
-            if keepsSenders { postSender = sender }
-            onPost?(name, sender)
-            let rest = arrival.leavingOut(postsOf: ownName, from: sender)
+            let rest = accept(arrival, from: sender)
             if !rest.audience.isEmpty { return rest }
         }
         return nil

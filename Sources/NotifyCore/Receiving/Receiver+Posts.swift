@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Posts: who observes them, and whether they are accepted.
-extension BusLink {
+extension Receiver {
     /// A post equal to one that was read recently, if it has observers.
     func arrival(of post: PostCache.Post) -> Arrival? {
         let audience = registry.state.withLock { $0.topics.audience(of: post.name) }
         if audience.isEmpty { return nil }
         let arrival = Arrival(name: post.name, audience: audience)
-        if audience.ignoringCount == 0, onPost == nil, !keepsSenders { return arrival }
+        if !audience.mindsSender, onPost == nil { return arrival }
         return post.sender.withUnsafeBufferPointer { bytes in
-            guard let sender = bytes.baseAddress else { return arrival }
-            if keepsSenders { postSender = String(cString: sender) }
-            onPost?(post.name, sender)
-            return arrival.leavingOut(postsOf: ownName, from: sender)
+            bytes.baseAddress.map { accept(arrival, from: $0) } ?? arrival
         }
+    }
+
+    /// Passes an accepted post to those to whom it matters who has posted.
+    ///
+    /// - Returns: the post, without observers that ignore their own center's posts if it is one.
+    func accept(_ arrival: Arrival, from sender: UnsafePointer<CChar>) -> Arrival {
+        onPost?(arrival.name, sender)
+        let isOwn = arrival.audience.ignoringCount > 0 && ownName.isName(of: sender)
+        if arrival.audience.listenerCount > 0 {
+            // What they do may end the connection, and with it the message.
+            let sender = String(cString: sender)
+            for observer in arrival.audience.observers { observer.listener?.handle(post: arrival.name, from: sender) }
+        }
+        return isOwn ? Arrival(name: arrival.name, audience: arrival.audience.withoutIgnoring) : arrival
     }
 
     /// Determines whether a signal is a post that has observers, and whether to accept it.
@@ -37,7 +48,6 @@ extension BusLink {
         if found.isForged { return ignore() }
         guard let name = found.name, let arrival = found.arrival else { return nil }
         if arrival.audience.isEmpty { return nil }
-        if keepsSenders { postSender = message.sender.map { String(cString: $0) } ?? "" }
         guard lifecycle.isOpen else {
             if !lifecycle.isEntering { counters.dropped.increment() }
             return nil
@@ -47,8 +57,7 @@ extension BusLink {
         guard let sender = message.sender else { return arrival }
         // If the name has an owner, the bytes alone do not decide whether the post is accepted.
         if message.descriptorCount == 0 { posts.keep(name, from: sender, message.bytes) }
-        onPost?(name, sender)
-        return arrival.leavingOut(postsOf: ownName, from: sender)
+        return accept(arrival, from: sender)
     }
 
     private func ignore() -> Arrival? {
@@ -59,15 +68,13 @@ extension BusLink {
     /// Accepts a post if its sender may post it; asks the bus if the sender is unknown.
     private func verify(_ name: NotifyName, _ arrival: Arrival, _ message: BusMessage) -> Arrival? {
         guard let sender = message.sender.map({ String(cString: $0) }) else { return ignore() }
-        switch senders.judge(name, from: sender, users[sender]) {
-        case .believed:
-            onPost?(name, sender)
-            return arrival.leavingOut(postsOf: ownName, from: sender)
+        switch senders.judge(name, from: sender, link.users[sender]) {
+        case .believed: return accept(arrival, from: sender)
         case .refused: return ignore()
         case .held(let isFirst, let isDropped):
             if isDropped { counters.dropped.increment() }
             if isFirst {
-                findUser(of: sender) { [self] user in senders.learn(user: try? user.get(), of: sender) }
+                link.findUser(of: sender) { [self] user in senders.learn(user: try? user.get(), of: sender) }
             }
             return nil
         }
@@ -87,10 +94,9 @@ extension BusLink {
         while let (name, sender, verdict) = senders.nextVerified() {
             switch verdict {
             case .believed:
-                onPost?(name, sender)
-                if keepsSenders { postSender = sender }
                 let audience = registry.state.withLock { $0.topics.audience(of: name) }
-                let arrival = Arrival(name: name, audience: audience).leavingOut(postsOf: ownName, from: sender)
+                if audience.isEmpty { continue }
+                let arrival = accept(Arrival(name: name, audience: audience), from: sender)
                 if !arrival.audience.isEmpty { return arrival }
             case .refused: counters.ignored.increment()
             case .unknown: counters.dropped.increment()
@@ -100,10 +106,8 @@ extension BusLink {
     }
 }
 
-extension Arrival {
-    /// Without the observers that ignore their own center's posts, if this is one.
-    func leavingOut(postsOf ownName: OwnName, from sender: UnsafePointer<CChar>) -> Arrival {
-        guard audience.ignoringCount > 0, ownName.isName(of: sender) else { return self }
-        return Arrival(name: name, audience: audience.withoutIgnoring)
-    }
+/// A post that has arrived, and its observers.
+struct Arrival {
+    let name: NotifyName
+    let audience: Audience
 }

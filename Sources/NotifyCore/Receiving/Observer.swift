@@ -8,13 +8,15 @@ package final class Observer: Sendable {
     /// Who runs the callback.
     enum Runner: Sendable {
         /// The center's own thread.
-        case center(Engine)
+        case center(any CallbackThread)
         /// A client, which is notified when something is queued.
         case client(any ObserverClient)
+        /// A listener, which is passed each post as it is read.
+        case listener(ListenerReference)
     }
 
     let runner: Runner
-    /// Whether a client runs the callback; checked for each delivery.
+    /// Whether the center's thread runs no callback for it; checked for each delivery.
     let isClient: Bool
     let counters: Counters
     /// Whether it ignores what its own center posts.
@@ -31,7 +33,7 @@ package final class Observer: Sendable {
         callback: @escaping @Sendable (NotifyName) -> Void
     ) {
         self.runner = runner
-        isClient = if case .client = runner { true } else { false }
+        isClient = if case .center = runner { false } else { true }
         self.counters = counters
         self.ignoresOwnPosts = ignoresOwnPosts
         self.callback = callback
@@ -58,6 +60,15 @@ package final class Observer: Sendable {
         return mustAnnounce
     }
 
+    /// Queues a name for the observer, on any thread.
+    func offer(_ name: NotifyName) {
+        switch runner {
+        case .center(let thread): thread.offer(name, to: self)
+        case .client(let client): if enqueue(name) { client.wake(for: self) }
+        case .listener: break  // It has been passed the post.
+        }
+    }
+
     /// Takes the next queued name; nil ends the turn of the notified client.
     package func takeNext() -> NotifyName? {
         queue.load()?.withLock { $0.takeNext() }
@@ -69,6 +80,9 @@ package final class Observer: Sendable {
         counters.delivered.increment()
         return name
     }
+
+    /// Who is passed the posts as they are read, if somebody is.
+    var listener: (any PostListener)? { if case .listener(let reference) = runner { reference.listener } else { nil } }
 
     var isCancelled: Bool { cancellation.isCancelled }
     var waitingCount: Int { queue.load()?.withLock { $0.count } ?? 0 }
@@ -97,12 +111,37 @@ package final class Observer: Sendable {
     }
 }
 
+/// The thread of a center that runs callbacks, one at a time.
+protocol CallbackThread: AnyObject, Sendable {
+    /// Queues a name for an observer.
+    func offer(_ name: NotifyName, to observer: Observer)
+    /// Schedules a call.
+    func enqueue(_ call: @escaping @Sendable () -> Void)
+    /// Schedules a call after all deliveries that are now queued.
+    func enqueueLast(_ call: @escaping @Sendable () -> Void)
+}
+
 /// A client that fetches an observer's names on its own threads.
 package protocol ObserverClient: Sendable {
     /// Something was queued. Not called again until `takeNext` has found nothing.
     func wake(for observer: Observer)
     /// The observer was cancelled.
     func end()
+}
+
+/// Who is notified of the posts of certain names, and of who has posted them, on the thread that drives the connection.
+package protocol PostListener: AnyObject {
+    /// - Parameter sender: the unique name of the connection that posted; it may have left the bus since.
+    func handle(post name: NotifyName, from sender: String)
+}
+
+/// The listener that an observer stands for.
+///
+/// `@unchecked Sendable`: only the thread that drives the connection passes posts to it.
+final class ListenerReference: @unchecked Sendable {
+    private(set) weak var listener: (any PostListener)?
+
+    init(_ listener: any PostListener) { self.listener = listener }
 }
 
 /// The names that wait for a callback, and whether whoever runs it knows that something waits.
