@@ -209,6 +209,9 @@ class Judge:
             elif what == "restart-bus" or what == "kill-agent" and act["gap"] > 1:
                 # Whether it was in time isn't known. Without an agent everybody is in the foreground.
                 person, own = UNKNOWN, UNKNOWN
+            elif what == "cut" and act["who"] == who and self.is_silent(act, acts):
+                # It has registered again with an agent that may not have answered within 2 seconds.
+                person, own = UNKNOWN, UNKNOWN
             else:
                 continue
             after = person or own
@@ -224,6 +227,14 @@ class Judge:
             state, time = after, act["after"]
         segments.append(Segment(time, math.inf, state, state, state))
         return segments
+
+    @staticmethod
+    def is_silent(act, acts):
+        """Whether the agent says nothing for longer than a second after this."""
+        return any(
+            other["act"] in ("stop-agent", "slow-agent") and other["before"] < act["after"] and act["before"] + SECOND < other["after"]
+            for other in acts
+        )
 
     def troubles(self, who, acts):
         """When it may have heard more than was posted, or less, by which row. For prefixes nobody knows the names, so that
@@ -275,7 +286,7 @@ class Judge:
         for act in acts:
             if act["who"] == who and act["act"] in ("stop", "cut"):
                 if any(begin < act["before"] < end for begin, end in resumed):
-                    troubles.append(Trouble(act["before"], act["after"] + GRACE, "stopped-resumed", losing, True))
+                    troubles.insert(0, Trouble(act["before"], act["after"] + GRACE, "stopped-resumed", losing, True))
         return troubles
 
     def lengthened(self, who, act, acts):
