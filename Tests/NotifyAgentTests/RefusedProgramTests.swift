@@ -59,4 +59,32 @@ import Testing
         while answer.kind == .signal { answer = try client.readMessage() }
         #expect(answer.kind == .reply, "\(answer.errorName ?? "")")
     }
+
+    @Test(arguments: busKinds)
+    func `each call is answered once, also those beyond what a user may have pending`(kind: BusKind) throws {
+        let agent = try AgentBus(kind, limits: ["max_replies_per_connection": 50_000])
+        let client = try RawBusClient(address: agent.bus.address)
+        try #require(try client.callAgent("Status").kind == .reply)
+        try agent.halt()
+        var message = RawMessage(.call)
+        (message.destination, message.interface) = ("org.notifybus.Agent1", "org.notifybus.Agent1")
+        (message.path, message.member, message.signature) = ("/org/notifybus/Agent1", "SetState", "ssb")
+        message.body = RawBusClient.setStateBody("pid:1", "background")
+        // Three times as many as may be pending.
+        let serials = try (0..<3 * 1_024).map { _ in try client.send(message) }
+        try client.callBus("GetId")
+        agent.agent.send(signal: SIGCONT)
+        var open = Set(serials)
+        var refused = 0
+        while !open.isEmpty {
+            let answer = try client.readMessage()
+            guard answer.kind == .error, let serial = answer.replySerial else { continue }
+            try #require(open.remove(serial) != nil)
+            if answer.errorName == "org.freedesktop.DBus.Error.LimitsExceeded" { refused += 1 }
+        }
+        #expect(refused > 0)
+        // Nothing else comes.
+        try #require(try client.callAgent("Status").kind == .reply)
+        #expect(throws: (any Error).self) { try client.readMessage(timeout: .zero) }
+    }
 }
