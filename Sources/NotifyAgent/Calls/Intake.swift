@@ -58,6 +58,8 @@ final class Intake {
     private let link: BusLink
     var turns: Turns
     private var place = Place.unknown
+    /// Whether a large call has begun since memory was given back.
+    private var hasBegunLarge = false
     private var reading = ReadingFirst()
     /// How long the bus had been read when calls were handled last.
     private var readingTime: Int64 = 0
@@ -123,6 +125,7 @@ final class Intake {
         switch place {
         case .reached(let patience) where turns.isEmpty || patience <= .now:
             place = .unknown
+            hasBegunLarge = true
             return turns.nextLarge(now: MonotonicTime.now.nanoseconds)
         case .reached: return nil
         case .asked(let limit) where limit > .now: return nil
@@ -131,6 +134,13 @@ final class Intake {
             link.callBus("GetId", []) { [weak self] _ in self?.placeIsReached() }
             return nil
         }
+    }
+
+    /// Whether the last large call is over, so that what they have taken can be given back. It says so once.
+    func largeCallsAreOver() -> Bool {
+        guard hasBegunLarge, turns.largeTime == nil else { return false }
+        hasBegunLarge = false
+        return true
     }
 
     private func placeIsReached() {
@@ -267,6 +277,7 @@ extension Agent {
         while handleNext(), MonotonicTime.now < end {}
         intake.sendRefusals(until: end)
         if let turn = intake.nextLarge() { handle(turn) }
+        if intake.largeCallsAreOver() { receiver.giveMemoryBack() }
     }
 
     /// - Returns: false if none is waiting.

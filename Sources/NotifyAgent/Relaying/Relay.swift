@@ -192,6 +192,7 @@ final class Relay: BusPeer, PostListener {
                 begin(call, charge)
             }
         }
+        if intake.largeCallsAreOver() { receiver.giveMemoryBack() }
     }
 
     private func begin(_ call: BusCall, _ charge: CallCharge) {
