@@ -177,6 +177,8 @@ final class Intake {
                 link.refuse(refusal.caller, refusal.serial, refusal.fault)
             }
         }
+        // Its array would stay as long as it once was.
+        if count > 0, refusals.isEmpty { refusals = Fifo() }
     }
 
     func refuse(_ call: BusCall.Head, _ fault: BusFault) {
