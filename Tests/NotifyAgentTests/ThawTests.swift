@@ -33,6 +33,13 @@ struct ThawTests {
                 frozen() { grep -q "frozen 1" "$(group "$1")/cgroup.events"; }
                 main() { systemctl --user show -p MainPID --value "$1"; }
                 state() { read -r _ state _ < <(grep State "/proc/$1/status"); echo "$state"; }
+                # The agent has another guard at once, if it can.
+                killWithGuard() {
+                  kill -STOP "$1"
+                  while grep -q "^State:.[^T]" /proc/"$1"/task/*/status; do sleep 0.01; done
+                  kill -KILL $(pgrep -P "$1") "$1"
+                  wait "$1" || true
+                }
                 """
             )
             if unit {
@@ -101,7 +108,7 @@ struct ThawTests {
         try desk.startObserver("app-one-1.service")
         try desk.session.shell("notify-lifecycle suspend --freeze $(main app-one-1.service); frozen app-one-1.service")
         // Nobody is left that would see to it.
-        try desk.session.shell("kill -KILL $(pgrep -P $agent) $agent; wait $agent || true")
+        try desk.session.shell("killWithGuard $agent")
         try desk.session.shell("frozen app-one-1.service; ! notify-lifecycle background 1")
         try desk.session.shell("frozen app-one-1.service; notify-lifecycle foreground $(main app-one-1.service)")
         try desk.session.until("! frozen app-one-1.service", timeout: limit)
@@ -112,7 +119,7 @@ struct ThawTests {
         let desk = try Desk(kind, unit: false)
         try desk.startNap()
         try desk.session.until("frozen app-game-1.service")
-        try desk.session.shell("kill -KILL $(pgrep -P $agent) $agent; wait $agent || true")
+        try desk.session.shell("killWithGuard $agent")
         try desk.session.shell("frozen app-game-1.service")
         try desk.session.startAgent()
         try desk.session.until("! frozen app-game-1.service", timeout: limit)
