@@ -12,17 +12,20 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # $(call quote,TEXT) - TEXT as one word for the shell, whatever it contains
 quote = '$(subst ','\'',$(1))'
 
-# What Scripts/install-dependencies says goes on once everything is installed.
+# What Scripts/build/install-dependencies says goes on once everything is installed.
 export GO_ON = $(strip make $(MAKECMDGOALS) $(MAKEOVERRIDES))
 
 # Where things are built, and further flags for every build: make test SWIFT_FLAGS='-Xswiftc -warnings-as-errors'
 SCRATCH ?= .build
 SWIFT_FLAGS ?=
+# What Package.swift adds to a plain package: 'development' compiles it sooner and has its tests run faster, 'whole' compiles
+# modules as a whole, 'strict' makes warnings errors. 'swift test' alone, after 'make test', needs the same.
+export NOTIFYBUS_FLAGS ?= development
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-top notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources \
 	Examples/SharedDefaults/Package.swift Examples/SharedDefaults/Sources
-SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run \
+SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run \
 	Examples/check-examples Examples/notify-open/notify-open
 
 # The hardening that distributions expect of C programs. Swift does the rest anyway, or it needs a preprocessed header.
@@ -45,7 +48,7 @@ OPTIMIZED := -c release -Xswiftc -use-ld=lld --static-swift-stdlib --disable-loc
 	$(REPRODUCIBLE) $(if $(STRIP),-Xswiftc -gnone) $(SWIFT_FLAGS)
 # SwiftPM would not notice that the libraries to link with are found elsewhere than at its last build.
 RELEASE := $(OPTIMIZED) --scratch-path $(call quote,$(SCRATCH)) --disable-build-manifest-caching
-# They also include libdbus and the C++ library, if the system has archives of them: see Scripts/static-libraries.
+# They also include libdbus and the C++ library, if the system has archives of them: see Scripts/build/static-libraries.
 # Packages set LIBRARIES=shared, so that a distribution can fix a library once instead of in each program.
 LIBRARIES ?= static
 STATIC := $(SCRATCH)/$(LIBRARIES)
@@ -94,17 +97,17 @@ bus-launcher: swift-needs
 	@swift build $(DEBUG) --product bus-launcher
 
 build: build-needs ## Builds the commands, the C library and their manual pages, optimized, in .build/release
-	@[[ $(LIBRARIES) != static ]] || Scripts/static-libraries $(call quote,$(STATIC))
+	@[[ $(LIBRARIES) != static ]] || Scripts/build/static-libraries $(call quote,$(STATIC))
 	@$(FIND_STATIC); \
-	[[ ! -e $$static/whole ]] || export NOTIFYBUS_STATIC=1; \
+	[[ ! -e $$static/whole ]] || export NOTIFYBUS_FLAGS="$$NOTIFYBUS_FLAGS static"; \
 	swift build $(RELEASE) $(RELEASE_LINK) $(PROGRAM) --product notify-commands
 	@swift build $(RELEASE) $(LIBRARY_LINK) -Xlinker -soname=libnotifybus.so.0 --product notifybus
 	@$(call build_bridge,$(RELEASE) $(LIBRARY_LINK) $(PROGRAM))
 	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
-	@Scripts/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
+	@Scripts/build/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
 endif
 
-# What Scripts/manuals makes. The commands themselves report their options.
+# What Scripts/build/manuals makes. The commands themselves report their options.
 MANPAGES := $(filter-out man/notify-bridge.8,$(patsubst %.in,%,$(wildcard man/*.[1-9].in man/*.[1-9])))
 COMPLETIONS := $(foreach command,$(COMMANDS),completions/bash/$(command) completions/zsh/_$(command) \
 	completions/fish/$(command).fish)
@@ -115,9 +118,9 @@ manuals: build ## Makes the manual pages in .build/man, the completions in .buil
 
 .PHONY: docs
 docs: docs-needs build ## Makes the documentation, as a website in .build/docs
-	@Scripts/docs $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
+	@Scripts/documents/docs $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
-include Scripts/install.mk
+include Scripts/build/install.mk
 
 .PHONY: demo
 demo: demo-build ## Demonstrates the commands on a private bus
@@ -128,7 +131,7 @@ QUICK_BUILD := -c release -Xswiftc -Onone -Xswiftc -gnone
 DEMO := $(SCRATCH)/demo
 DEMO_BUILD := $(QUICK_BUILD) --scratch-path $(call quote,$(DEMO)) $(SWIFT_FLAGS)
 
-PLAY_DEMO = Scripts/demo $(call quote,$(DEMO)/commands) $(MAKE) demo-bridge
+PLAY_DEMO = Scripts/documents/demo $(call quote,$(DEMO)/commands) $(MAKE) demo-bridge
 
 .PHONY: demo-build demo-bridge
 demo-build: run-needs
@@ -142,12 +145,12 @@ demo-bridge:
 .PHONY: demo-picture
 demo-picture: demo-build ## Draws the README's picture from the demo's output
 	@$(PLAY_DEMO) >$(SCRATCH)/demo.txt
-	@Scripts/draw-demo.py 'One program waits, another posts' 'Ask and wait for the answer, with no race' \
+	@Scripts/documents/draw-demo.py 'One program waits, another posts' 'Ask and wait for the answer, with no race' \
 	  'A program in the background gets nothing, then or later' <$(SCRATCH)/demo.txt >Documentation/demo.svg
 
 .PHONY: test
 test: test-needs ## Runs all tests but the bridge's; what depends on the bus on both daemons
-	@Scripts/run-tests $(call quote,$(SCRATCH)/test.log) \
+	@Scripts/check/run-tests $(call quote,$(SCRATCH)/test.log) \
 	  "$$(grep -rhE '@Test\b' --include='*.swift' --exclude-dir=BridgeTests Tests | wc -l)" \
 	  swift test $(DEBUG) $(TESTING) --skip '^BridgeTests[.]'
 
@@ -158,41 +161,41 @@ ARM64 ?= $(SID)-arm64
 
 .PHONY: sid-test
 sid-test: ## Runs all tests in Debian sid, with Debian's Swift, which is the oldest supported, and today's daemons; needs root
-	@Scripts/install-dependencies sid
-	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) make test INSTALL_MISSING=no
+	@Scripts/build/install-dependencies sid
+	@Scripts/check/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) make test INSTALL_MISSING=no
 
 .PHONY: sid-build
 sid-build: ## Builds the commands and libraries in Debian sid with Debian's Swift, which is the oldest supported, and runs the demo; needs root
-	@Scripts/install-dependencies sid
-	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
+	@Scripts/build/install-dependencies sid
+	@Scripts/check/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
 	  bash -euc 'swift --version; for what in --product=notifybus --target=notify; do swift build $(QUICK_BUILD) --scratch-path .build/demo $$what; done; make demo INSTALL_MISSING=no'
 
 # With DEB_BUILD_OPTIONS=nocheck without the tests, as elsewhere in Debian.
 .PHONY: sid-deb
 sid-deb: ## Builds the Debian packages in Debian sid, runs the tests there, installs, upgrades and purges; needs root
-	@Scripts/install-dependencies sid
-	@Scripts/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
-	  env DEB_BUILD_OPTIONS=$(call quote,$(DEB_BUILD_OPTIONS)) bash -euc 'make deb INSTALL_MISSING=no; Scripts/check-deb --here .build/packages/out'
+	@Scripts/build/install-dependencies sid
+	@Scripts/check/sid $(call quote,$(SID)) $(call quote,$(SID_BUILD)) \
+	  env DEB_BUILD_OPTIONS=$(call quote,$(DEB_BUILD_OPTIONS)) bash -euc 'make deb INSTALL_MISSING=no; Scripts/check/deb --here .build/packages/out'
 
 .PHONY: arm64-test
 arm64-test: ## Builds for arm64 in Debian sid, and runs the tests that don't measure time, emulated; needs root, and an hour
-	@Scripts/install-dependencies sid arm64
-	@Scripts/check-arm64 $(call quote,$(SID)) $(call quote,$(ARM64)) $(call quote,$(SID_BUILD))
+	@Scripts/build/install-dependencies sid arm64
+	@Scripts/check/arm64 $(call quote,$(SID)) $(call quote,$(ARM64)) $(call quote,$(SID_BUILD))
 
 # A Debian 12 that has nothing but what the toolchain needs.
 BARE ?= $(SCRATCH)/bare
 
 .PHONY: bare-test
 bare-test: swift-needs ## Runs the demo and the tests without a terminal on a machine that has only a toolchain; needs root
-	@Scripts/install-dependencies sid
-	@Scripts/check-bare $(call quote,$(BARE))
+	@Scripts/build/install-dependencies sid
+	@Scripts/check/bare $(call quote,$(BARE))
 
 # How often.
 TIMES ?= 1
 
 .PHONY: elsewhere-test
 elsewhere-test: test-needs ## Runs the tests in unusual surroundings: odd paths, another locale, no network; needs root
-	@TIMES=$(TIMES) Scripts/check-elsewhere
+	@TIMES=$(TIMES) Scripts/check/elsewhere
 
 # Of the lifecycle tests, only those in which this process observes. Everything takes ten times as long, so storms are
 # smaller, and few tests run at once.
@@ -201,14 +204,14 @@ SANITIZED := --filter '^(NotifyBusTests|LifecycleTests\.(GateTests|AgentDeathTes
 
 # Not optimized: once the optimizer has put parts of Swift's library into ours, the sanitizer sees an array being read
 # and written, but not the count of references by which the writer knows that it is the only owner.
-sanitize: export NOTIFYBUS_UNOPTIMIZED := 1
+sanitize: export NOTIFYBUS_FLAGS := $(filter-out development,$(NOTIFYBUS_FLAGS))
 
 # C programs with the C library, compiled with the sanitizer too, so that they also fail on leaks.
 ADDRESS_SANITIZED := --filter '^NotifyTests\.(CProgramTests|EndingTests|ForkTests)[./]'
 
 .PHONY: sanitize
 sanitize: test-needs ## Runs the library's tests under the thread and address sanitizers
-	@NOTIFYBUS_STORM=2000 TSAN_OPTIONS=suppressions=Tests/thread-sanitizer.txt swift test --scratch-path .build-thread --sanitize=thread $(SWIFT_FLAGS) $(TESTING) $(SANITIZED)
+	@NOTIFYBUS_STORM=2000 TSAN_OPTIONS=suppressions=Tests/Support/thread-sanitizer.txt swift test --scratch-path .build-thread --sanitize=thread $(SWIFT_FLAGS) $(TESTING) $(SANITIZED)
 	@swift test --scratch-path .build-address --sanitize=address $(SWIFT_FLAGS) $(TESTING) $(ADDRESS_SANITIZED)
 
 # How long to run, and how long a stream of messages is in bytes.
@@ -246,53 +249,53 @@ fuzz-agent: test-needs
 
 .PHONY: linkage
 linkage: build ## Checks that nothing pulls in Foundation
-	@Scripts/check-linkage $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
+	@Scripts/check/linkage $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 # 'no' leaves out the programs that use other packages too, which have to be fetched and compiled.
 OTHERS := yes
 
 .PHONY: dependents
 dependents: test-needs ## Checks that packages can depend on this one by version; OTHERS=no fetches no other packages
-	@OTHERS=$(OTHERS) Scripts/check-dependents $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
+	@OTHERS=$(OTHERS) Scripts/check/dependents $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 .PHONY: specs
 specs: specs-needs build ## Checks the packaging files for Fedora, Arch and Nix, as far as possible here
-	@Scripts/check-specs $(call quote,$(SCRATCH))
+	@Scripts/check/specs $(call quote,$(SCRATCH))
 
 # The version to release, and the checks that must pass first.
 CHECKS ?= .ci/run
 
 .PHONY: release
 release: ## Makes a release, by default of the version in the sources: make release VERSION=1.2.3
-	@Scripts/release $(call quote,$(VERSION)) $(call quote,$(CHECKS)) $(call quote,$(SCRATCH)/release-$(VERSION))
+	@Scripts/build/release $(call quote,$(VERSION)) $(call quote,$(CHECKS)) $(call quote,$(SCRATCH)/release-$(VERSION))
 
 .PHONY: release-test
 release-test: swift-needs ## Makes releases of a clone, with the checks mocked
-	@Scripts/check-release
+	@Scripts/check/release
 
 .PHONY: reproducible
 reproducible: deb-needs ## Builds the last commit twice, in two folders, and compares the results byte for byte
-	@Scripts/check-reproducible
+	@Scripts/check/reproducible
 
 # In which desktops: x11, sway, gnome, plasma. The last two need hundreds of packages.
 DESKTOPS ?= x11 sway
 
 .PHONY: session-test
 session-test: session-needs build bus-launcher ## Runs whole desktop sessions, in X and sway; also in others: DESKTOPS='gnome plasma'
-	@Scripts/session-test $(call quote,$(SCRATCH)) $(foreach desktop,$(DESKTOPS),$(call quote,$(desktop)))
+	@Scripts/session/test $(call quote,$(SCRATCH)) $(foreach desktop,$(DESKTOPS),$(call quote,$(desktop)))
 
 .PHONY: flatpak-test
 flatpak-test: run-needs build ## Checks what applications hear in a real Flatpak, which it makes and installs in a folder
-	@Scripts/install-dependencies flatpak
-	@Scripts/check-flatpak $(call quote,$(SCRATCH))
+	@Scripts/build/install-dependencies flatpak
+	@Scripts/check/flatpak $(call quote,$(SCRATCH))
 
 .PHONY: policy
 policy: test-needs build bus-launcher ## Checks the system bus policy with two users; needs root
-	@Scripts/check-policy $(call quote,$(SCRATCH))
+	@Scripts/check/policy $(call quote,$(SCRATCH))
 
 .PHONY: fairness
 fairness: test-needs build bus-launcher ## Measures what one user's flood of calls does to another's; needs root
-	@Scripts/check-fairness $(call quote,$(SCRATCH))
+	@Scripts/check/fairness $(call quote,$(SCRATCH))
 
 # Which parts to measure, of those in 'Benchmarks/bench --help'; all if empty.
 BENCH ?=
@@ -313,7 +316,7 @@ bench-build: bench-needs build
 	@library=$$(realpath -- $(call quote,$(SCRATCH)/release/libnotifybus.so)); \
 	$(MAKE) -C Benchmarks/Peers OUT=../.build/peers LIBRARY="$$library"
 	@$(FIND_STATIC); \
-	Scripts/swift-beside Benchmarks $(call quote,$(SCRATCH)) build $(OPTIMIZED) $(RELEASE_LINK) --product bench-notifybus
+	Scripts/build/swift-beside Benchmarks $(call quote,$(SCRATCH)) build $(OPTIMIZED) $(RELEASE_LINK) --product bench-notifybus
 
 .PHONY: bridge-test
 bridge-test: bridge-needs ## Tests notify-bridge between two buses and a Mosquitto, on loopback
@@ -324,16 +327,16 @@ CLIENTS ?= 10000
 
 .PHONY: bridge-scale
 bridge-scale: bridge-needs build ## Posts to 10,000 plain MQTT clients of one Mosquitto, on loopback: CLIENTS=N
-	@Tests/BridgeTests/crowd $(call quote,$(SCRATCH)/release) $(CLIENTS)
+	@Tests/Bridge/BridgeTests/crowd $(call quote,$(SCRATCH)/release) $(CLIENTS)
 
 .PHONY: examples-test
 examples-test: run-needs build ## Runs the examples on a private bus
-	@Scripts/install-dependencies examples
+	@Scripts/build/install-dependencies examples
 	@Examples/check-examples $(call quote,$(SCRATCH)/release) $(QUICK_BUILD)
 
 .PHONY: examples-build
 examples-build: swift-needs
-	@Scripts/install-dependencies build examples
+	@Scripts/build/install-dependencies build examples
 	@Examples/check-examples --build $(call quote,$(SCRATCH)) $(QUICK_BUILD)
 
 # How many histories to run, and the first seed; or a single seed, whose history is printed if it fails.
@@ -379,7 +382,7 @@ BY ?=
 .PHONY: mutants
 mutants: COUNT := 500
 mutants: test-needs ## Changes single lines of the agent's and the observer's decisions, and checks that each is noticed; COUNT=N SEED=S, ONLY=TEXT
-	@Scripts/mutants.py --count $(COUNT) --seed $(call quote,$(or $(SEED),1)) $(if $(ONLY),--only $(call quote,$(ONLY))) \
+	@Scripts/check/mutants.py --count $(COUNT) --seed $(call quote,$(or $(SEED),1)) $(if $(ONLY),--only $(call quote,$(ONLY))) \
 	  $(if $(DRAW),--draw $(DRAW) --by $(call quote,$(BY)))
 
 .PHONY: lint
@@ -390,7 +393,7 @@ lint: swift-needs ## Checks the formatting of the sources, and the scripts with 
 .PHONY: folders
 folders: build-needs ## Checks which folder of NotifyCore uses which, and how many files need each other
 	@swift build $(DEBUG) --target NotifyCore
-	@Scripts/check-folders.py $(call quote,$(SCRATCH))
+	@Scripts/check/folders.py $(call quote,$(SCRATCH))
 
 .PHONY: format
 format: swift-needs ## Formats the sources
@@ -403,20 +406,20 @@ clean: ## Removes everything that was built
 # Installs what each job needs if it is missing.
 .PHONY: specs-needs swift-needs build-needs docs-needs run-needs test-needs session-needs bench-needs bridge-needs
 swift-needs:
-	@Scripts/check-swift
+	@Scripts/build/check-swift
 build-needs: swift-needs
-	@Scripts/install-dependencies build
+	@Scripts/build/install-dependencies build
 docs-needs: swift-needs
-	@Scripts/install-dependencies build docs
+	@Scripts/build/install-dependencies build docs
 run-needs: swift-needs
-	@Scripts/install-dependencies build run
+	@Scripts/build/install-dependencies build run
 test-needs: swift-needs
-	@Scripts/install-dependencies build run test
+	@Scripts/build/install-dependencies build run test
 specs-needs: swift-needs
-	@Scripts/install-dependencies build specs
+	@Scripts/build/install-dependencies build specs
 session-needs: swift-needs
-	@Scripts/install-dependencies build run session $(filter gnome plasma,$(DESKTOPS))
+	@Scripts/build/install-dependencies build run session $(filter gnome plasma,$(DESKTOPS))
 bench-needs: swift-needs
-	@Scripts/install-dependencies build run test bench
+	@Scripts/build/install-dependencies build run test bench
 bridge-needs: swift-needs
-	@Scripts/install-dependencies build run test bridge
+	@Scripts/build/install-dependencies build run test bridge

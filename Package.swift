@@ -55,7 +55,7 @@ let package = Package(
                 // may carry Swift itself. Its threads outlive dlclose(3), so it must stay.
                 .unsafeFlags([
                     "-static-stdlib", "-Xlinker", "-z", "-Xlinker", "nodelete", "-Xlinker",
-                    "--version-script=\(Context.packageDirectory)/Sources/NotifyBusC/libnotifybus.map",
+                    "--version-script=\(Context.packageDirectory)/Sources/Darwin/NotifyBusC/libnotifybus.map",
                 ])
             ]
         ),
@@ -135,21 +135,21 @@ let package = Package(
         // Private buses for the tests, on both daemons. The launcher starts dbus-broker even if systemd is not process 1.
         .executableTarget(
             name: "bus-launcher",
-            path: "Tests/BusLauncher",
+            path: "Tests/Support/BusLauncher",
             // Written in C: without these, SwiftPM would link it with Swift's libraries.
             linkerSettings: [.unsafeFlags(["-nostartfiles", "-static-stdlib"])]
         ),
-        .executableTarget(name: "stranger", path: "Tests/Stranger"),
+        .executableTarget(name: "stranger", path: "Tests/Support/Stranger"),
         // What 'make chaos' starts in Swift; its other programs are C and Python.
         .executableTarget(name: "chaos-witness", dependencies: ["NotifyBus"], path: "Tests/Chaos/Witness"),
         // More threads for the tests than there are processors.
-        .target(name: "TestThreads", path: "Tests/Threads"),
+        .target(name: "TestThreads", path: "Tests/Support/Threads"),
         .target(
             name: "TestSupport",
             dependencies: ["bus-launcher", "stranger", "TestThreads"],
-            path: "Tests/TestSupport",
+            path: "Tests/Support/TestSupport",
             // Stands in for a library that some toolchains lack.
-            linkerSettings: [.unsafeFlags(["-L\(Context.packageDirectory)/Tests/Linking"])]
+            linkerSettings: [.unsafeFlags(["-L\(Context.packageDirectory)/Tests/Support/Linking"])]
         ),
         // Our reading of messages beside that of libdbus.
         .target(name: "CDBusReference", dependencies: ["CDBus"], path: "Tests/Fuzzing/Reference"),
@@ -178,21 +178,25 @@ let package = Package(
         .executableTarget(
             name: "notify-swift-programs",
             dependencies: ["notify", "NotifyBus"],
-            path: "Tests/NotifyTests/SwiftPrograms"
+            path: "Tests/Darwin/NotifyTests/SwiftPrograms"
         ),
         .executableTarget(
             name: "notify-swift-programs-foundation",
             dependencies: ["notify", "NotifyBus"],
-            path: "Tests/NotifyTests/SwiftProgramsWithFoundation",
+            path: "Tests/Darwin/NotifyTests/SwiftProgramsWithFoundation",
             swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
         ),
         // Links the C symbols, and imports nothing.
-        .executableTarget(name: "notify-by-hand", dependencies: ["notify"], path: "Tests/NotifyTests/SwiftByHand"),
+        .executableTarget(
+            name: "notify-by-hand",
+            dependencies: ["notify"],
+            path: "Tests/Darwin/NotifyTests/SwiftByHand"
+        ),
         // Sees 'notify' as Darwin.
         .executableTarget(
             name: "notify-as-darwin",
             dependencies: ["notify"],
-            path: "Tests/NotifyTests/SwiftAsDarwin",
+            path: "Tests/Darwin/NotifyTests/SwiftAsDarwin",
             swiftSettings: [.unsafeFlags(["-module-alias", "Darwin=notify"])]
         ),
         .testTarget(
@@ -217,19 +221,19 @@ let package = Package(
         .executableTarget(
             name: "darwin-programs",
             dependencies: ["DarwinNotify", "NotifyBus"],
-            path: "Tests/DarwinNotifyTests/Programs"
+            path: "Tests/Darwin/DarwinNotifyTests/Programs"
         ),
         .executableTarget(
             name: "darwin-programs-foundation",
             dependencies: ["DarwinNotify", "NotifyBus"],
-            path: "Tests/DarwinNotifyTests/ProgramsWithFoundation",
+            path: "Tests/Darwin/DarwinNotifyTests/ProgramsWithFoundation",
             swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
         ),
         // Files that are not changed at all, compiled as Documentation/porting.md says.
         .executableTarget(
             name: "darwin-unchanged",
             dependencies: ["DarwinNotify"],
-            path: "Tests/DarwinNotifyTests/Unchanged",
+            path: "Tests/Darwin/DarwinNotifyTests/Unchanged",
             swiftSettings: [
                 .unsafeFlags(
                     [
@@ -244,7 +248,7 @@ let package = Package(
         .executableTarget(
             name: "darwin-async-main",
             dependencies: ["DarwinNotify"],
-            path: "Tests/DarwinNotifyTests/AsyncMain"
+            path: "Tests/Darwin/DarwinNotifyTests/AsyncMain"
         ),
         .testTarget(
             name: "DarwinNotifyTests",
@@ -288,8 +292,35 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// For 'make build', where the system has the archives for it: commands that need no shared library at all.
-if Context.environment["NOTIFYBUS_STATIC"] != nil {
+// Who lives where.
+let rooms = [
+    "Sources/C": ["CDBus", "CDBusShim", "CLinux", "CXcb", "CMosquitto"],
+    "Sources/Library": ["NotifyNames", "NotifyWire", "NotifyProtocol", "NotifyCore", "NotifyBus"],
+    "Sources/Darwin": [
+        "NotifyTokens", "NotifyBusC", "CDarwinNotify", "CNotifyDispatch", "CRunLoop", "DarwinNotify", "notify",
+    ],
+    "Sources/Agent": ["NotifyCoordinator", "NotifyAgent", "notify-agent"],
+    "Sources/Commands": [
+        "CommandSupport", "Commands", "notify-commands", "notify-post", "notify-wait", "notify-lifecycle",
+        "notify-state", "notify-top",
+    ],
+    "Sources/Bridge": ["NotifyBridge", "notify-bridge"],
+    "Tests/Library": ["NotifyBusTests"],
+    "Tests/Darwin": ["NotifyTests", "DarwinNotifyTests"],
+    "Tests/Agent": ["NotifyCoordinatorTests", "NotifyAgentTests", "LifecycleTests", "RelayTests"],
+    "Tests/Commands": ["CommandTests", "ManualTests"],
+    "Tests/Bridge": ["BridgeTests"],
+    "Tests/Simulation": ["SimulationTests"],
+]
+for (room, names) in rooms {
+    for target in package.targets where names.contains(target.name) { target.path = "\(room)/\(target.name)" }
+}
+
+// What the Makefile and CI ask for: words in NOTIFYBUS_FLAGS. Dependents, and a plain 'swift build', get the plain package.
+let asked = Set(Context.environment["NOTIFYBUS_FLAGS"]?.split(separator: " ").map(String.init) ?? [])
+
+// 'static', where the system has the archives for it: commands that need no shared library at all.
+if asked.contains("static") {
     let options = ["-static-executable", "-Xclang-linker", "-static-pie"]
     for target in package.targets {
         switch target.name {
@@ -320,28 +351,26 @@ for target in package.targets where target.type != .system {
         let fortify: CSetting = .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release))
         target.cSettings = (target.cSettings ?? []) + [fortify]
     }
-    // For those who work on the package, and in its CI: NOTIFYBUS_STRICT=1 makes every warning an error. Unlike
-    // .treatAllWarnings(as:) these flags are the same when the package is built for the benchmarks: see
-    // Scripts/swift-beside.
-    if Context.environment["NOTIFYBUS_STRICT"] != nil {
+    // 'strict', in CI: every warning is an error. Unlike .treatAllWarnings(as:) these flags are the same when the package is
+    // built for the benchmarks: see Scripts/build/swift-beside.
+    if asked.contains("strict") {
         settings.append(.unsafeFlags(["-warnings-as-errors"]))
         target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(["-Werror"])]
     }
-    // Who depends on a version of the package may give the compiler no such flags, and does not run the tests.
-    if !Context.packageDirectory.contains("/checkouts/") {
+    // 'development', for whoever builds it often, and runs the tests.
+    if asked.contains("development") {
         // SwiftPM waits for the whole module anyway, so that a job of its own for the interface saves nobody time.
         settings.append(.unsafeFlags(["-no-emit-module-separately-wmo"]))
         // The tests do most of their work in these, and what they save then is more than the compiler takes for it.
         let optimized =
             ["NotifyNames", "NotifyWire", "NotifyProtocol", "NotifyCore", "TestSupport"].contains(target.name)
-            && Context.environment["NOTIFYBUS_UNOPTIMIZED"] == nil
         if optimized {
             settings.append(.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug)))
         }
         // As a whole, an optimized module takes the compiler half the time, and any other four fifths, but all of it again
-        // after each edit: NotifyCore is too large for that. CI edits nothing, and sets NOTIFYBUS_WHOLE=1. With one thread
+        // after each edit: NotifyCore is too large for that. CI edits nothing, and says 'whole'. With one thread
         // there would be one object, and SwiftPM links one for each file.
-        if optimized && target.name != "NotifyCore" || Context.environment["NOTIFYBUS_WHOLE"] != nil {
+        if optimized && target.name != "NotifyCore" || asked.contains("whole") {
             let whole = ["-whole-module-optimization", "-num-threads", "2"]
             settings.append(.unsafeFlags(whole, .when(configuration: .debug)))
         }

@@ -17,7 +17,7 @@ for target in package.targets {
         .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"), .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
-    if Context.environment["NOTIFYBUS_STRICT"] != nil {
+    if Context.environment["NOTIFYBUS_FLAGS"]?.split(separator: " ").contains("strict") == true {
         target.swiftSettings?.append(.unsafeFlags(["-warnings-as-errors"]))
     }
 }

@@ -28,7 +28,7 @@ package func isBroken(_ what: String) -> Bool { made == what }
 # A name, a file, the text there, which must occur once, what replaces it, and the acts that show it soonest; all if empty.
 BREAKS = [
     (
-        "gate-opens-early", "NotifyCore/Lifecycle/ObserverGate.swift",
+        "gate-opens-early", "Library/NotifyCore/Lifecycle/ObserverGate.swift",
         "        openingWaiters.append(waiter)\n",
         """        if isBroken("gate-opens-early"), position == .closed {
             position = .open
@@ -41,7 +41,7 @@ BREAKS = [
         "background,foreground,suspend,resume",
     ),
     (
-        "background-hears", "NotifyCore/Lifecycle/ObserverGate.swift",
+        "background-hears", "Library/NotifyCore/Lifecycle/ObserverGate.swift",
         "if position != .closed {\n            position = .closed\n            effects.append(.withdrawRules)",
         """if position != .closed, !isBroken("background-hears") || new != .background {
             position = .closed
@@ -49,14 +49,14 @@ BREAKS = [
         "",
     ),
     (
-        "pending-name-forgotten", "NotifyCore/Lifecycle/ObserverLifecycle.swift",
+        "pending-name-forgotten", "Library/NotifyCore/Lifecycle/ObserverLifecycle.swift",
         "for text in names {\n            guard let name = try? NotifyName(text), unasked",
         """for text in isBroken("pending-name-forgotten") ? Array(names.dropFirst()) : names {
             guard let name = try? NotifyName(text), unasked""",
         "",
     ),
     (
-        "twice-at-resume", "NotifyCore/Lifecycle/ObserverLifecycle.swift",
+        "twice-at-resume", "Library/NotifyCore/Lifecycle/ObserverLifecycle.swift",
         "        waiting.remove(order[next])\n",
         """        if isBroken("twice-at-resume"), waiting.remove(order[next]) != nil {
             defer { next -= 1 }
@@ -67,7 +67,7 @@ BREAKS = [
         "suspend,resume,background,foreground",
     ),
     (
-        "cancel-does-not-hold", "NotifyCore/Center/Observation.swift",
+        "cancel-does-not-hold", "Library/NotifyCore/Center/Observation.swift",
         "        public func cancel() {\n",
         """        public func cancel() {
             if isBroken("cancel-does-not-hold") { return _ = Unmanaged.passRetained(self) }
@@ -75,20 +75,20 @@ BREAKS = [
         "add",
     ),
     (
-        "state-forgotten", "NotifyCoordinator/Coordinator+Registering.swift",
+        "state-forgotten", "Agent/NotifyCoordinator/Coordinator+Registering.swift",
         "        if let state = statement.state { believe(",
         """        if let state = statement.state, !isBroken("state-forgotten") { believe(""",
         "background,foreground,kill-agent",
     ),
     (
-        "thaw-forgotten", "NotifyCoordinator/Coordinator+Processes.swift",
+        "thaw-forgotten", "Agent/NotifyCoordinator/Coordinator+Processes.swift",
         "            case .thaw: emit(.thaw(id))\n",
         """            case .thaw: if !isBroken("thaw-forgotten") { emit(.thaw(id)) }
 """,
         "freeze,foreground,resume,background",
     ),
     (
-        "post-dropped", "NotifyCore/Posting/Outbox.swift",
+        "post-dropped", "Library/NotifyCore/Posting/Outbox.swift",
         "    func post(_ name: NotifyName) throws(NotifyBusError) -> Bool {\n",
         """    func post(_ name: NotifyName) throws(NotifyBusError) -> Bool {
         if isBroken("post-dropped"), name.string.hasSuffix("77") { return false }
@@ -96,14 +96,14 @@ BREAKS = [
         "fork",
     ),
     (
-        "bit-not-set", "NotifyCoordinator/States/PendingNames.swift",
+        "bit-not-set", "Agent/NotifyCoordinator/States/PendingNames.swift",
         "        if known.contains(name) { return true }\n",
         """        if known.contains(name) || isBroken("bit-not-set") && name.string.hasSuffix("7") { return true }
 """,
         "suspend,resume,background,foreground",
     ),
     (
-        "name-state-forgotten", "NotifyCoordinator/Coordinator+Registering.swift",
+        "name-state-forgotten", "Agent/NotifyCoordinator/Coordinator+Registering.swift",
         "        restoreStates(newcomer.statement, of: observer.user, by: id)\n        emit(.begin(id))\n",
         """        if !isBroken("name-state-forgotten") {
             restoreStates(newcomer.statement, of: observer.user, by: id)
@@ -113,14 +113,14 @@ BREAKS = [
         "state,kill-agent",
     ),
     (
-        "nap-forgets", "NotifyCoordinator/Naps/Naps.swift",
+        "nap-forgets", "Agent/NotifyCoordinator/Naps/Naps.swift",
         "        case .frozen: actions += [.thaw(program), .decide(program)]\n",
         """        case .frozen: actions += isBroken("nap-forgets") ? [.decide(program)] : [.thaw(program), .decide(program)]
 """,
         "nap",
     ),
     (
-        "relay-forgets", "NotifyCoordinator/Relaying/RelayTable.swift",
+        "relay-forgets", "Agent/NotifyCoordinator/Relaying/RelayTable.swift",
         "            client.unanswered = client.queue.take(limit)\n",
         """            client.unanswered = client.queue.take(limit)
             if isBroken("relay-forgets"), client.unanswered.count > 2 { client.unanswered.removeLast() }
@@ -148,7 +148,7 @@ def make():
         if "NotifyNames" not in path and "import NotifyNames" not in files[path]:
             lines = files[path].split("\n")
             files[path] = "\n".join([lines[0], "import NotifyNames", *lines[1:]])
-    files["Sources/NotifyNames/Break.swift"] = SWITCH
+    files["Sources/Library/NotifyNames/Break.swift"] = SWITCH
     for folder in ("Sources", "Tests", "Snippets", "Benchmarks/Sources"):
         for path in (ROOT / folder).rglob("*"):
             copy = TREE / path.relative_to(ROOT)
@@ -159,7 +159,7 @@ def make():
             elif path.is_file():
                 put(str(path.relative_to(ROOT)), files.get(str(path.relative_to(ROOT))) or path.read_bytes())
     put("Package.swift", (ROOT / "Package.swift").read_bytes())
-    put("Sources/NotifyNames/Break.swift", SWITCH)
+    put("Sources/Library/NotifyNames/Break.swift", SWITCH)
     for product in ("notify-commands", "notifybus", "chaos-witness", "bus-launcher"):
         subprocess.run(
             ["swift", "build", "-debug-info-format", "none", "-Xswiftc", "-suppress-warnings", "--product", product],

@@ -79,7 +79,7 @@ class Room:
         for name in ("notify-agent", "notify-lifecycle"):
             (self.path / name).symlink_to(build / "notify-commands")
         subprocess.run(
-            ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-I", HERE.parent.parent / "Sources/CDarwinNotify/include",
+            ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-I", HERE.parent.parent / "Sources/Darwin/CDarwinNotify/include",
              HERE / "witness.c", "-o", self.path / "witness", self.path / "libnotifybus.so"], check=True
         )
         # dbus-broker counts by user, so that any program could be the one beyond it.
