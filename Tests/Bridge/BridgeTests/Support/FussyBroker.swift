@@ -111,7 +111,6 @@ final class FussyBroker: Sendable {
         def refuse(client, code):
             say("refused")
             client.sendall(packet(0xE0, bytes([code])))
-            client.shutdown(socket.SHUT_WR)
             raise EOFError
 
         def handle(client, kind, body, size):
@@ -161,6 +160,12 @@ final class FussyBroker: Sendable {
             except (EOFError, OSError):
                 pass
             with lock: del clients[client]
+            # Closed with something unread, the connection would be reset, and what was sent might not be read.
+            try:
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(65536): pass
+            except OSError:
+                pass
             stream.close()
             client.close()
 
