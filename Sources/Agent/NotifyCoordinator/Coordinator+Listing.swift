@@ -53,7 +53,7 @@ extension Coordinator {
             state: observer.state,
             isParked: isParked,
             subjects: observer.subjects,
-            pending: observer.pending.count + observer.returning.count,
+            pending: observer.pending.count + (observer.comingBack.isUnderWay ? observer.comingBack.names.count : 0),
             dropped: observer.dropped.addingSaturated(observer.reportedDropped),
             since: observer.since,
             decider: observer.decision.decider,

@@ -51,8 +51,7 @@ extension Coordinator {
     private mutating func noteGaps(of id: ConnectionID) {
         let subscribed = proxies.subscribed(for: id)
         directory.change(id) { observer in
-            if observer.isParked { observer.gaps.formUnion(observer.subjects.subtracting(subscribed)) }
-            if observer.returns { observer.isUnheard = true }
+            observer.comingBack.lacks(observer.subjects.subtracting(subscribed), isParked: observer.isParked)
         }
     }
 
@@ -96,13 +95,9 @@ extension Coordinator {
     private mutating func completeRegistration(_ id: ConnectionID, _ call: CallID) {
         guard let observer = directory[id] else { return }
         // Requests made in the meantime count.
-        guard observer.returns, observer.decision.state == .foreground else {
-            directory.change(id) { observer in
-                observer.returns = false
-                observer.returning = []
-                observer.gaps = Subjects()
-            }
-            for name in observer.returning where observer.subjects.contains(name) { _ = keep(name, for: id) }
+        guard observer.comingBack.isUnderWay, observer.decision.state == .foreground else {
+            directory[id]?.comingBack = ComingBack()
+            for name in observer.comingBack.names where observer.subjects.contains(name) { _ = keep(name, for: id) }
             answer(call, .registered(.suspended, pending: [], isComplete: false))
             tellDecider(id)
             hasEntered(id, isInForce: false)
@@ -110,25 +105,18 @@ extension Coordinator {
             return updateLook(at: observer.process)
         }
         let names = takePending(of: id)
-        if directory[id]?.returning.isEmpty == true, !names.isEmpty {
-            // They are heard again before the reply: the reply covers any post that comes earlier.
+        if observer.comingBack.stage == .registering, !names.isEmpty {
             directory.change(id) { observer in
-                observer.returning = names
+                observer.comingBack.stage = .reporting(names)
                 observer.proxyWaiters.append(.registration(call))
             }
             proxies.resubscribe(id)
             return followProxies()
         }
         for name in names { _ = keep(name, for: id) }
-        let isComplete = observer.gaps.prefixes.isEmpty && directory[id]?.isUnheard == false
-        directory.change(id) { observer in
-            observer.returns = false
-            observer.isUnheard = false
-            observer.unconfirmed = observer.returning
-            observer.returning = []
-            observer.gaps = Subjects()
-        }
-        answer(call, .registered(.foreground, pending: observer.returning, isComplete: isComplete))
+        directory[id]?.comingBack.report()
+        let (reported, isComplete) = (observer.comingBack.names, observer.comingBack.isComplete)
+        answer(call, .registered(.foreground, pending: reported, isComplete: isComplete))
         tellDecider(id)
         hasEntered(id, isInForce: true)
         perform(directory[id]?.transition.want(.foreground, by: []), for: id)

@@ -125,17 +125,19 @@ extension Coordinator {
         guard let old = directory[previous] else { return }
         directory.change(id) { observer in
             observer.stateAfterParking = old.isParked ? old.stateAfterParking : old.transition.wish
-            observer.returns = observer.state == .suspended && observer.stateAfterParking == .foreground
+            if observer.state == .suspended, observer.stateAfterParking == .foreground {
+                observer.comingBack.stage = .registering
+            }
             // The agent is not told what it adds while it registers.
-            let known = old.isParked && old.hasSocket ? Subjects() : old.subjects.subtracting(old.gaps)
-            if observer.state == .suspended { observer.gaps = observer.subjects.subtracting(known) }
+            let known = old.isParked && old.hasSocket ? Subjects() : old.subjects.subtracting(old.comingBack.gaps)
+            if observer.state == .suspended { observer.comingBack.gaps = observer.subjects.subtracting(known) }
             (observer.dropped, observer.reportedDropped) = (old.dropped, old.reportedDropped)
         }
         guard let observer = directory[id] else { return }
-        let names = old.unconfirmed + old.returning + takeDelivered(to: previous) + takePending(of: previous)
+        let names = old.comingBack.names + takeDelivered(to: previous) + takePending(of: previous)
         for name in names where observer.subjects.contains(name) { _ = keep(name, for: id) }
         // A spurious notification beats silence.
-        for name in observer.gaps.names { _ = keep(name, for: id) }
+        for name in observer.comingBack.gaps.names { _ = keep(name, for: id) }
         heirs.replace(previous, by: id)
         // With its socket it is still to be drained, which ends with it.
         if case .draining = old.parking, !old.hasSocket { heirs.set(id, of: previous) }
@@ -195,7 +197,7 @@ extension Coordinator {
         try ledger.observe(new, by: holder)
         directory.change(id) { observer in
             observer.subjects.formUnion(new)
-            if observer.isParked, !observer.hasSocket { observer.gaps.formUnion(new) }
+            if observer.isParked, !observer.hasSocket { observer.comingBack.gaps.formUnion(new) }
         }
         observedNames.insert(new)
         keepStates(of: new.names, by: id)

@@ -334,7 +334,7 @@ extension Coordinator {
         switch reply {
         case .done(let dropped, let isHoldingBack):
             // It has read what was sent to it before.
-            directory[id]?.unconfirmed = []
+            directory[id]?.comingBack.hasRead()
             if let dropped { directory[id]?.reportedDropped = dropped }
             let isHoldingBack = isHoldingBack || isHeir(id)
             advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }

@@ -203,7 +203,7 @@ extension Coordinator {
         for id in directory.all where directory[id]?.inheritance == .whole {
             directory[id]?.inheritance = .partial
             // A parked one relies on what it is told here.
-            if let observer = directory[id], observer.isParked { directory[id]?.gaps = observer.subjects }
+            if let observer = directory[id], observer.isParked { directory[id]?.comingBack.gaps = observer.subjects }
         }
     }
 }
@@ -211,7 +211,7 @@ extension Coordinator {
 extension ObservingConnection {
     /// Whether another agent can take it over: it hears nothing, and nothing is under way.
     fileprivate var canBeInherited: Bool {
-        guard !isRelayed, proxyWaiters.isEmpty, deliveries.isEmpty, gaps.isEmpty else { return false }
+        guard !isRelayed, proxyWaiters.isEmpty, deliveries.isEmpty, comingBack.gaps.isEmpty else { return false }
         if isParked { return parking == .parked }
         if inheritance != .none { return inheritance == .whole }
         return transition.isSettled && state == .suspended && transition.isCollecting

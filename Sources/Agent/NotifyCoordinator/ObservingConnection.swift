@@ -60,17 +60,7 @@ struct ObservingConnection: Hashable {
     var parkingRequests: [RequestID] = []
     /// Its state once its process continues.
     var stateAfterParking = LifecycleState.foreground
-    /// Whether it replaces one that was parked or cut off while its names were subscribed, and is to hear again.
-    var returns = false
-    /// What it added when the bus had forgotten it and the agent had not subscribed yet, or what the bus has refused the
-    /// agent then: posts of that may have reached nobody.
-    var gaps = Subjects()
-    /// Whether the bus has refused the agent what it is to hear until this connection hears again.
-    var isUnheard = false
-    /// What is pending for one that returns, to be reported once it hears again.
-    var returning: [NotifyName] = []
-    /// What the reply to its registration has reported, until it is known to have read that.
-    var unconfirmed: [NotifyName] = []
+    var comingBack = ComingBack()
     /// What was delivered to it, one list per call, until it is known to have read that. It counts towards its user's
     /// quota.
     var deliveries: [[NotifyName]] = []

@@ -160,7 +160,7 @@ private enum Document: String {
     case manualPage = "man/notify-bridge.8.in"
 
     func text() throws -> String {
-        try readFile(projectFile(rawValue))
+        try readFile("\(packageFolder)/\(rawValue)")
     }
 
     /// The lines of each fenced block, or of each example of the manual page.
