@@ -156,14 +156,18 @@ class Judge:
         """Whether the agent or the bus was away while the command ran."""
         # Another agent knows nothing of who naps, and has yet to be followed by its relay.
         is_replaced = act["act"] in TOLD[1:] or self.observers.get(act["who"], {}).get("relay")
+        away = ("kill-agent", "stop-agent", "restart-bus", *(["replace-agent"] if is_replaced else []))
+
+        def just_before(other, one):
+            return other["before"] < one["after"] and one["before"] < other["after"] + GRACE
+
         return any(
-            other["act"] in ("kill-agent", "stop-agent", "restart-bus", "replace-agent" if is_replaced else "")
-            and other["before"] < act["after"] and act["before"] < other["after"] + GRACE
-            for other in acts
-        ) or any(
+            other["act"] in away and just_before(other, act)
             # What is asked of a connection that is cut, or by it, may have been answered in vain.
-            other["act"] == "cut" and other["who"] == act["who"]
-            and other["before"] < act["after"] and act["before"] < other["after"] + GRACE
+            or other["act"] == "cut" and other["who"] == act["who"] and just_before(other, act)
+            # Stopped while another agent took over, it registers with that once it has read what came before.
+            or other["act"] == "stop" and other["who"] == act["who"] and just_before(other, act)
+            and any(change["act"] in AGENTS and just_before(change, other) for change in acts)
             for other in acts
         ) or self.observes_nothing(act)
 

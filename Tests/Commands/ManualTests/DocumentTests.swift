@@ -188,7 +188,7 @@ import Testing
                 "-c", script, "bash", folder, "-swift-version", "6", "-I", "\(products)/Modules",
                 "-Xcc", "-fmodule-map-file=\(products)/CLinux.build/module.modulemap",
             ]
-                + ["CDarwinNotify", "CRunLoop", "CDBusShim"].flatMap {
+                + ["Darwin/CDarwinNotify", "Darwin/CRunLoop", "C/CDBusShim"].flatMap {
                     ["-I", "\(packageFolder)/Sources/\($0)/include"]
                 }
                 + flags + asLibrary,

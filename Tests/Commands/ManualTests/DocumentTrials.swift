@@ -169,6 +169,7 @@ enum Trial {
         ("Documentation/lifecycle.md", "$ notify-lifecycle background app:", .understood),
         ("Documentation/lifecycle.md", "let center = NotifyCenter.session", .compiles(after: "import NotifyBus")),
         ("Documentation/lifecycle-protocol.md", "            agent ", .picture),
+        ("Documentation/internals.md", "  parked, or cut off", .picture),
         (
             "Documentation/across-machines.md", "# /etc/mosquitto",
             .elsewhere("Tests/Bridge/BridgeTests/DocumentTests.swift", target: "bridge-test")
