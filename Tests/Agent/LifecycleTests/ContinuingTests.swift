@@ -21,6 +21,8 @@ struct ContinuingTests {
             environment: ["NOTIFY_SOCKET": nil]
         )
         _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
+        // On a busy machine it is live before that: it waits for the agent's answer for two seconds.
+        try #require(waitUntil { (try? agent.list())?.contains { $0["pid"]?.uint32 == UInt32(observer.pid) } == true })
         let poster = agent.makeCenter()
         for round in 1...(isLongRun ? 100 : 3) {
             observer.send(signal: SIGSTOP)

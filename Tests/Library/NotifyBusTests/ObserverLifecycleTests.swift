@@ -23,10 +23,10 @@ import Testing
             return names
         }
 
-        mutating func connect(needsRelay: Bool = false, wasCutOff: Bool = false) -> [Effect] {
+        mutating func connect(as name: String = ":1.1", needsRelay: Bool = false, wasCutOff: Bool = false) -> [Effect] {
             take(
                 .connected(
-                    uniqueName: ":1.1",
+                    uniqueName: name,
                     wasCutOff: wasCutOff,
                     isOnAnotherBus: false,
                     needsRelay: needsRelay
@@ -165,6 +165,33 @@ import Testing
             #expect(scene.half.gate == .opening)
             _ = scene.take(.barrierPassed(2))
             #expect(scene.half.isOpen && scene.half.state == .foreground)
+        }
+    }
+
+    @Test func `who is refused still says which connections the agent may know`() {
+        func names(_ effects: [Effect]) -> [String] {
+            guard case .register(_, let registration)? = effects.first else { return [] }
+            return registration.earlier + [registration.previous]
+        }
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.lost)
+        _ = scene.connect(as: ":1.2", wasCutOff: true)
+        #expect(names(scene.take(.found(search: 3, agent: ":1.5"))) == [":1.1"])
+        _ = scene.take(.registered(agent: ":1.5", nil))
+        _ = scene.take(.ownerChanged(":1.5"))
+        #expect(names(scene.take(.found(search: 4, agent: ":1.5"))) == [":1.1", ":1.2"])
+        _ = scene.take(.registered(agent: ":1.5", Answer(state: .foreground, pending: [])))
+        _ = scene.take(.lost)
+        _ = scene.connect(as: ":1.3", wasCutOff: true)
+        #expect(names(scene.take(.found(search: 6, agent: ":1.5"))) == [":1.2"])
+        // An agent that does not answer in time may have heard of the first, or of the newest.
+        for number in 4..<60 {
+            _ = scene.take(.lost)
+            _ = scene.connect(as: ":1.\(number)", wasCutOff: true)
+            let known = names(scene.take(.found(search: 2 * number, agent: ":1.5")))
+            #expect(known.first == ":1.2" && known.last == ":1.\(number - 1)" && known.count <= 32, "\(known)")
         }
     }
 

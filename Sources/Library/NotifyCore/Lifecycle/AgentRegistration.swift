@@ -28,10 +28,10 @@ struct AgentRegistration: Hashable {
     private var search = 0
     private var ownName = ""
     /// The unique names of this program's connections by which the agent may know it: that of the last registration
-    /// that was answered, and those of later ones that were not.
+    /// that was accepted, and those of later ones that were not.
     private var knownNames: [String] = []
     /// More are not remembered.
-    private static let knownNameLimit = 8
+    private static let knownNameLimit = 32
     /// Who decided on the state, in the agent's words. It is reported to a later agent.
     private var decider = AgentInterface.nobody
     /// What the agent believes this to be: a difference is reported to it.
@@ -94,7 +94,7 @@ struct AgentRegistration: Hashable {
     ///
     /// - Returns: whether another agent may have known what this program missed.
     mutating func registrationEnded(isAccepted: Bool) -> Bool {
-        knownNames = [ownName]
+        if isAccepted { knownNames = [ownName] } else { noteUnanswered() }
         agent = isAccepted ? candidate : nil
         candidate = nil
         if isAccepted { decider = toldDecider }
@@ -123,10 +123,7 @@ struct AgentRegistration: Hashable {
     }
 
     mutating func forgetConnection(_ effects: inout [Effect]) {
-        if candidate != nil, knownNames.count < AgentRegistration.knownNameLimit {
-            // The agent may know this connection although its reply has not come.
-            knownNames.append(ownName)
-        }
+        if candidate != nil { noteUnanswered() }
         former = agent ?? candidate ?? former
         (agent, candidate) = (nil, nil)
         isRegistering = true
@@ -134,6 +131,15 @@ struct AgentRegistration: Hashable {
         failRequests(&effects)
         postponed = []
         effects.append(.setDeadline(nil))
+    }
+
+    /// The agent may know this connection although it has not said so. And it may have refused it, and keep what was posted
+    /// for an earlier one.
+    private mutating func noteUnanswered() {
+        guard knownNames.last != ownName else { return }
+        // It knows the last one that it has heard of: most likely the first, if it is stopped, or else one of the newest.
+        if knownNames.count == AgentRegistration.knownNameLimit { knownNames.remove(at: 1) }
+        knownNames.append(ownName)
     }
 
     // MARK: - Reporting to the agent
