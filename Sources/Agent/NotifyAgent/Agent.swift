@@ -7,19 +7,19 @@ import NotifyNames
 
 /// The lifecycle agent as a whole: the intake brings in calls, the identity says who made them, the coordinator decides
 /// what to do, and the parts do it.
-package final class Agent: BusPeer, PostListener {
+package final class Agent: CallHandler, PostListener {
     /// How long sources continue once nobody observes any more, in milliseconds.
     private static let lingering: Int64 = 10_000
 
     let loop: EventLoop
     /// What hears names for the agent, and for the launcher.
-    let receiver: Receiver
+    package let receiver: Receiver
     var link: BusLink { receiver.link }
     let configuration: Configuration
     let logger: Logger
     let started = WallClock.now
     var openCalls = OpenCalls()
-    let identity: Identity
+    package let identity: Identity
     let processes: ProcessTable
     let watchdogs: Watchdogs
     let programs: ProgramFreezer
@@ -52,12 +52,14 @@ package final class Agent: BusPeer, PostListener {
     private let report: @Sendable (Report) -> Void
     var coordinator: Coordinator
     /// The calls that wait for their turn.
-    let intake: Intake
+    package let intake: Intake
     private(set) var uniqueName = ""
     /// Whether this agent ends, or another one has taken over the name: it begins nothing any more.
     var isOver = false
     /// Whether calls are answered: not before this agent knows what the one before it knew.
     private(set) var isServing = false
+    package var mayBegin: Bool { isServing }
+    package var mayBeginAtOnce: Bool { isServing && intake.hasTime }
     /// Whether a successor is waiting for what this agent knows, and whether it has it.
     var isHandingOver = false
     var hasHandedOver = false
@@ -229,9 +231,7 @@ package final class Agent: BusPeer, PostListener {
     package var takesDescriptors: Bool { true }
 
     /// While calls wait there is no sleep, and the socket is read between two slices of them.
-    package var deadline: MonotonicTime? { isServing ? intake.deadline : nil }
-
-    package var readsLargeCallsLater: Bool { true }
+    package var deadline: MonotonicTime? { intake.deadline(mayBegin: isServing) }
 
     /// A bus that keeps too much for a connection leaves out signals, and so nobody would learn who has left meanwhile.
     package func hasReadMuch() {
@@ -245,10 +245,6 @@ package final class Agent: BusPeer, PostListener {
     }
 
     package func deadlineHasPassed() { serve() }
-
-    /// A bus that accepts nothing for that long has stopped, or counts so much as under way from the agent that it no
-    /// longer reads from it. Then nobody is served. A new agent has a new connection, with which observers register again.
-    package var stallLimit: Int64? { Intake.stallLimit }
 
     package func linkIsReady(_ link: BusLink) {
         session.linkIsReady()

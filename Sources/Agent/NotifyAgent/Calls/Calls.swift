@@ -1,34 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyCoordinator
-import NotifyCore
+package import NotifyCoordinator
+package import NotifyCore
 import NotifyNames
 
 // Turns a call into the coordinator's event, together with its caller.
 extension Agent {
-    /// It is a call's turn. It counts until it is released.
-    func begin(_ call: BusCall, _ charge: CallCharge) {
-        let caller = charge.caller
-        var call = call
-        call.keeper = Intake.Keeper(intake, charge)
-        guard call.readArguments() else { return link.refuse(call, .unreadable(call)) }
-        if call.member == "Ping", let launching, launching.postpones(call) { return }
-        do throws(BusFault) {
-            if isOver { throw .replaced }
-            if call.path == AgentInterface.path, call.interface == AgentInterface.name {
-                return try take(Request.read(call), call, by: caller)
-            }
-            if try StandardInterfaces.answer(call, { properties }, on: link) { return }
-            guard call.path == AgentInterface.path, call.interface.isEmpty else {
-                call.arguments.closeDescriptors()
-                throw .unknownMethod(call)
-            }
-            try take(Request.read(call), call, by: caller)
-        } catch {
-            link.refuse(call, error)
-        }
+    package var statements: [String] {
+        [AgentInterface.AddNames.member, AgentInterface.RemoveNames.member, AgentInterface.FollowDesktop.member]
     }
+
+    package func begin(_ call: BusCall, by caller: Caller) throws(BusFault) {
+        if call.member == "Ping", let launching, launching.postpones(call) { return }
+        if isOver { throw .replaced }
+        let isOwn = call.path == AgentInterface.path && call.interface == AgentInterface.name
+        if !isOwn, try StandardInterfaces.answer(call, { properties }, on: link) { return }
+        guard isOwn || call.path == AgentInterface.path && call.interface.isEmpty else {
+            call.arguments.closeDescriptors()
+            throw .unknownMethod(call)
+        }
+        try take(Request.read(call), call, by: caller)
+    }
+
+    /// Before its state changes, an observer waits until all its additions have been taken note of, or refused.
+    package func additionIsRefused(from sender: String) { handle(.additionWasRefused(from: sender)) }
 
     private var properties: StandardInterfaces.Properties {
         let totals = coordinator.totals

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyCoordinator
+package import NotifyCoordinator
 package import NotifyCore
 
 /// Where calls come in: in which order they are handled, and which are refused before anything is done for them.
-final class Intake {
+package final class Intake {
     /// Gives a call's share of its owner's quota back when nobody can answer the call any more.
     ///
     /// `@unchecked Sendable`: a call may be handed to other threads, but those of the agent never leave its thread.
@@ -28,16 +28,8 @@ final class Intake {
     /// a flood, and all that is behind it.
     private static let reading: Int64 = 1_000_000
 
-    /// Calls of observers that may come faster than the agent takes them, and that nobody repeats if they are refused.
-    fileprivate static let statements = [
-        AgentInterface.AddNames.member, AgentInterface.RemoveNames.member, AgentInterface.FollowDesktop.member,
-    ]
-
     /// What follows a call is something that must not overtake the calls of a connection.
     typealias Turns = CallTurns<BusCall, () -> Void>
-
-    /// How long the bus may accept nothing, in milliseconds.
-    static let stallLimit: Int64 = 10_000
 
     /// How long small calls go first once a large one may begin, and how long an answer of the bus is waited for before it is
     /// asked again, in milliseconds. A bus leaves out even answers to a connection for which it keeps too much.
@@ -103,13 +95,14 @@ final class Intake {
     }
 
     /// When there is something to do for calls that wait; nil if there is nothing.
-    var deadline: MonotonicTime? {
-        turns.isEmpty && refusals.isEmpty ? largeDeadline : MonotonicTime(nanoseconds: reading.end ?? 0)
+    func deadline(mayBegin: Bool) -> MonotonicTime? {
+        if refusals.isEmpty, !mayBegin || turns.isEmpty { return mayBegin ? largeDeadline : nil }
+        return MonotonicTime(nanoseconds: reading.end ?? 0)
     }
 
     // MARK: - Large calls
 
-    var largeDeadline: MonotonicTime? {
+    private var largeDeadline: MonotonicTime? {
         guard let time = turns.largeTime else { return nil }
         return switch place {
         case .unknown: MonotonicTime(nanoseconds: time)
@@ -119,7 +112,7 @@ final class Intake {
     }
 
     /// Takes a large call, if nothing is to come before it: what has come from the bus up to now, and small calls for a while.
-    /// Otherwise whoever asks is to ask again at `largeDeadline`.
+    /// Otherwise whoever asks is to ask again at `deadline`.
     func nextLarge() -> Turns.Turn? {
         guard let time = turns.largeTime, time <= MonotonicTime.now.nanoseconds else { return nil }
         switch place {
@@ -218,12 +211,33 @@ final class Intake {
     }
 }
 
-// Owners take turns, so that nobody's calls wait for all of somebody else's.
-extension Agent {
+/// What handles the calls of a connection: owners take turns, so that nobody's calls wait for all of somebody else's.
+package protocol CallHandler: BusPeer {
+    var receiver: Receiver { get }
+    var identity: Identity { get }
+    var intake: Intake { get }
+    /// Whether a call may begin, if it is its turn; and whether it may as soon as it arrives.
+    var mayBegin: Bool { get }
+    var mayBeginAtOnce: Bool { get }
+    /// Calls that may come faster than they are handled, and that nobody repeats if they are refused.
+    var statements: [String] { get }
+    /// It is a call's turn. It counts until it is released.
+    func begin(_ call: BusCall, by caller: Caller) throws(BusFault)
+    /// Names that a connection adds to what it observes have been refused.
+    func additionIsRefused(from sender: String)
+}
+
+extension CallHandler {
+    package var readsLargeCallsLater: Bool { true }
+
+    /// A bus that accepts nothing for that long has stopped, or counts so much as under way from this connection that it no
+    /// longer reads from it. Then nobody is served. A new one has a new connection, with which observers register again.
+    package var stallLimit: Int64? { 10_000 }
+
     package func refuses(_ call: BusCall.Head) -> Bool {
-        let load = load(call.size, from: call.sender, wantsReply: call.wantsReply, call.hasMember)
+        let load = load(call.size, wantsReply: call.wantsReply, call.hasMember)
         guard let refusal = intake.refusal(of: call, load) else { return false }
-        noteRefusal(of: call.sender, isAddition: call.hasMember(AgentInterface.AddNames.member))
+        if call.hasMember(AgentInterface.AddNames.member) { additionIsRefused(from: call.sender) }
         intake.refuseLater(call, refusal)
         return true
     }
@@ -234,21 +248,18 @@ extension Agent {
             !call.hasDescriptors
             || call.member == AgentInterface.Register.member && call.descriptors.allSatisfy(Descriptors.canSpare)
         let call = mayKeep ? call : call.closingDescriptors
-        let load = load(call.size, from: call.sender, wantsReply: call.wantsReply) { call.member == $0 }
-        let verdict = intake.turns.take(call, load, from: call.sender, mayBegin: mayBeginCalls)
+        let load = load(call.size, wantsReply: call.wantsReply) { call.member == $0 }
+        let verdict = intake.turns.take(call, load, from: call.sender, mayBegin: mayBeginAtOnce)
         guard verdict == .unknown else {
             heed(verdict, on: call)
             return true
         }
         identity.identify(call.sender) { [self] caller in
-            let calls = intake.turns.identify(call.sender, as: caller, mayBegin: mayBeginCalls)
+            let calls = intake.turns.identify(call.sender, as: caller, mayBegin: mayBeginAtOnce)
             for (call, verdict) in calls { heed(verdict, on: call) }
         }
         return true
     }
-
-    /// Before it knows what the agent before this one knew, it answers nobody.
-    private var mayBeginCalls: Bool { isServing && intake.hasTime }
 
     private func heed(_ verdict: Intake.Turns.Verdict, on call: BusCall) {
         switch verdict {
@@ -261,32 +272,23 @@ extension Agent {
     /// What a call counts as. In memory it takes up more than on the wire.
     ///
     /// - Parameter hasMember: whether it calls this method.
-    private func load(
-        _ size: Int,
-        from sender: String,
-        wantsReply: Bool,
-        _ hasMember: (String) -> Bool
-    ) -> CallLoad {
+    private func load(_ size: Int, wantsReply: Bool, _ hasMember: (String) -> Bool) -> CallLoad {
         // Also of one that has left by now, and whose next connection is about to register.
-        let isStatement = !wantsReply && Intake.statements.contains(where: hasMember)
-        return CallLoad(callOf: size, isCounted: !isStatement)
+        let isStatement = !wantsReply && statements.contains(where: hasMember)
+        return CallLoad(size: 512 + 2 * size, isCounted: !isStatement)
     }
 
     /// Handles calls that have waited, until the bus must be read again.
     func serve() {
         guard intake.beginSlice() else { return }
         let end = intake.endOfSlice
-        while handleNext(), MonotonicTime.now < end {}
+        while mayBegin, let turn = intake.turns.next() {
+            handle(turn)
+            if MonotonicTime.now >= end { break }
+        }
         intake.sendRefusals(until: end)
-        if let turn = intake.nextLarge() { handle(turn) }
+        if mayBegin, let turn = intake.nextLarge() { handle(turn) }
         if intake.largeCallsAreOver() { receiver.giveMemoryBack() }
-    }
-
-    /// - Returns: false if none is waiting.
-    func handleNext() -> Bool {
-        guard let turn = intake.turns.next() else { return false }
-        handle(turn)
-        return true
     }
 
     private func handle(_ turn: Intake.Turns.Turn) {
@@ -302,30 +304,29 @@ extension Agent {
         }
     }
 
+    private func begin(_ call: BusCall, _ charge: CallCharge) {
+        var call = call
+        call.keeper = Intake.Keeper(intake, charge)
+        do throws(BusFault) {
+            guard call.readArguments() else { throw .unreadable(call) }
+            try begin(call, by: charge.caller)
+        } catch {
+            receiver.link.refuse(call, error)
+        }
+    }
+
     package func hasReplied(to caller: String, bytes: Int) {
         intake.hasReplied(to: caller, bytes: bytes)
     }
 
-    func refuse(_ call: BusCall, _ fault: BusFault) {
-        noteRefusal(of: call.sender, isAddition: call.member == AgentInterface.AddNames.member)
+    private func refuse(_ call: BusCall, _ fault: BusFault) {
+        if call.member == AgentInterface.AddNames.member { additionIsRefused(from: call.sender) }
         intake.refuse(call, fault)
-    }
-
-    /// Before its state changes, an observer waits until all its additions have been taken note of, or refused.
-    private func noteRefusal(of sender: String, isAddition: Bool) {
-        if isAddition { handle(.additionWasRefused(from: sender)) }
     }
 }
 
 extension BusFault {
     static func unreadable(_ call: BusCall) -> BusFault {
         .invalidArguments("The arguments of \(call.member) are not valid, or too many.")
-    }
-}
-
-extension CallLoad {
-    /// In memory a call takes up more than on the wire.
-    init(callOf size: Int, isCounted: Bool = true) {
-        self.init(size: 512 + 2 * size, isCounted: isCounted)
     }
 }

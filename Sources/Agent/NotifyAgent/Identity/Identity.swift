@@ -8,7 +8,7 @@ import NotifyCore
 ///
 /// The bus reports the user of a connection and the process that made it, and `/proc` what that process is; neither is
 /// trusted without the other. States are unknown here.
-final class Identity {
+package final class Identity {
     /// A connection whose process is known.
     struct Client: Sendable {
         let caller: Caller

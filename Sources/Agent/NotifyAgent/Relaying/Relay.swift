@@ -9,7 +9,7 @@ import NotifyNames
 ///
 /// It has a connection of its own, because whoever may talk to one name of a connection can call all of its objects. The
 /// agent decides who may observe, and in which state each program is.
-final class Relay: BusPeer, PostListener {
+final class Relay: CallHandler, PostListener {
     /// How the relay reports to the agent, which must not call the relay from within these.
     struct Reporter {
         /// The relay owns its name, or failed to get it for this reason.
@@ -22,7 +22,7 @@ final class Relay: BusPeer, PostListener {
     }
 
     /// A pending call. A program that gives two of them the same number is refused.
-    private struct Caller: Hashable {
+    private struct PendingCall: Hashable {
         let sender: String
         let serial: UInt32
 
@@ -30,7 +30,9 @@ final class Relay: BusPeer, PostListener {
     }
 
     private struct Pending {
-        let charge: CallCharge
+        let owner: Owner
+        /// The call counts as long as this exists.
+        let keeper: (any AnyObject & Sendable)?
         let consequence: Consequence?
     }
 
@@ -62,14 +64,14 @@ final class Relay: BusPeer, PostListener {
 
     let receiver: Receiver
     var link: BusLink { receiver.link }
-    private let identity: Identity
+    let identity: Identity
     let reporter: Reporter
     private let quotas: Quotas
     var table: RelayTable
     /// Calls in the order in which they are handled, and what each owner may have pending.
-    private var intake: Intake
+    private(set) var intake: Intake
     /// Calls that have begun and are not answered.
-    private var pending: [Caller: Pending] = [:]
+    private var pending: [PendingCall: Pending] = [:]
     private var handOverCount = 0
     /// Programs that the agent lets observe, and for which nothing is heard yet.
     private var newcomers: Set<String> = []
@@ -105,7 +107,6 @@ final class Relay: BusPeer, PostListener {
     // MARK: - The connection
 
     var keepsConnection: Bool { false }
-    var stallLimit: Int64? { Intake.stallLimit }
 
     func linkIsReady(_ link: BusLink) {
         // DO_NOT_QUEUE
@@ -144,113 +145,63 @@ final class Relay: BusPeer, PostListener {
 
     // MARK: - Calls
 
-    func refuses(_ call: BusCall.Head) -> Bool {
-        guard let refusal = intake.refusal(of: call, CallLoad(callOf: call.size)) else { return false }
-        intake.refuse(call, refusal)
-        return true
-    }
+    var mayBegin: Bool { handOverCount < Relay.handOverLimit && rulesUnderWay < Relay.ruleLimit }
 
-    func hasReplied(to caller: String, bytes: Int) { intake.hasReplied(to: caller, bytes: bytes) }
+    var mayBeginAtOnce: Bool { mayBegin }
+    var statements: [String] { [] }
 
-    func handle(_ call: BusCall) -> Bool {
-        // Nobody hears the answer.
-        let onlyAsks = [RelayInterface.Synchronize.member, AgentInterface.GetNameState.member].contains(call.member)
-        if onlyAsks, !call.wantsReply {
-            call.arguments.closeDescriptors()
-            return true
-        }
-        heed(intake.turns.take(call, CallLoad(callOf: call.size), from: call.sender, mayBegin: mayBegin), on: call)
-        return true
-    }
+    func additionIsRefused(from sender: String) {}
 
-    var readsLargeCallsLater: Bool { true }
-
-    private var mayBegin: Bool { handOverCount < Relay.handOverLimit && rulesUnderWay < Relay.ruleLimit }
-
-    private func heed(_ verdict: Intake.Turns.Verdict, on call: BusCall) {
-        switch verdict {
-        case .begin(let charge): begin(call, charge)
-        case .waits: break
-        case .refused(let refusal): intake.refuse(call, BusFault(refusal))
-        case .unknown:
-            identity.identify(call.sender) { [self] caller in
-                for (call, verdict) in intake.turns.identify(call.sender, as: caller, mayBegin: false) {
-                    heed(verdict, on: call)
-                }
-                takeTurns()
-            }
-        }
-    }
-
-    private func takeTurns() {
-        while mayBegin, let turn = intake.turns.next() ?? intake.nextLarge() {
-            guard case .call(let call, let charge) = turn else { continue }
-            if let refusal = intake.laterRefusal(of: call) {
-                intake.refuse(call, refusal)
-                intake.turns.end(charge)
-            } else {
-                begin(call, charge)
-            }
-        }
-        if intake.largeCallsAreOver() { receiver.giveMemoryBack() }
-    }
-
-    private func begin(_ call: BusCall, _ charge: CallCharge) {
+    func begin(_ call: BusCall, by caller: Caller) throws(BusFault) {
         var call = call
-        do throws(BusFault) {
-            guard call.readArguments() else { throw .unreadable(call) }
-            if try StandardInterfaces.answer(call, to: .relay, { .none }, on: link) { return intake.turns.end(charge) }
-            guard call.path == RelayInterface.path, call.interface == RelayInterface.name,
-                RelayInterface.methods.contains(where: { $0.member == call.member })
-            else {
-                call.arguments.closeDescriptors()
-                throw .unknownMethod(call)
-            }
-            guard pending[Caller(call)] == nil else {
-                call.arguments.closeDescriptors()
-                throw .invalidArguments("A call with this serial number is pending.")
-            }
-            if call.member == RelayInterface.Synchronize.member {
-                call.arguments.closeDescriptors()
-                pending[Caller(call)] = Pending(charge: charge, consequence: nil)
-                return synchronize(call)
-            }
-            let request = try Request.read(call)
-            let consequence: Consequence? =
-                switch request {
-                case .register(let statement, _): .register(statement.subjects)
-                case .addNames(let names): .add(names)
-                case .removeNames(let names): .remove(names)
-                default: nil
-                }
-            pending[Caller(call)] = Pending(charge: charge, consequence: consequence)
-            handOverCount += 1
-            reporter.call(call, request)
-        } catch {
-            intake.turns.end(charge)
-            link.refuse(call, error)
+        if try StandardInterfaces.answer(call, to: .relay, { .none }, on: link) { return }
+        guard call.path == RelayInterface.path, call.interface == RelayInterface.name,
+            RelayInterface.methods.contains(where: { $0.member == call.member })
+        else {
+            call.arguments.closeDescriptors()
+            throw .unknownMethod(call)
         }
+        guard pending[PendingCall(call)] == nil else {
+            call.arguments.closeDescriptors()
+            throw .invalidArguments("A call with this serial number is pending.")
+        }
+        let keeper = call.keeper
+        call.keeper = nil
+        if call.member == RelayInterface.Synchronize.member {
+            call.arguments.closeDescriptors()
+            guard call.wantsReply else { return }
+            pending[PendingCall(call)] = Pending(owner: caller.owner, keeper: keeper, consequence: nil)
+            return synchronize(call)
+        }
+        let request = try Request.read(call)
+        // Who wants no answer is asking nothing.
+        if !call.wantsReply, request.isQuestion { return }
+        let consequence: Consequence? =
+            switch request {
+            case .register(let statement, _): .register(statement.subjects)
+            case .addNames(let names): .add(names)
+            case .removeNames(let names): .remove(names)
+            default: nil
+            }
+        pending[PendingCall(call)] = Pending(owner: caller.owner, keeper: keeper, consequence: consequence)
+        handOverCount += 1
+        reporter.call(call, request)
     }
 
     /// The agent has taken a call, and is about to answer it.
     func callIsTaken() {
         handOverCount -= 1
-        takeTurns()
+        serve()
     }
 
     private func reply(to call: BusCall, _ values: [BusValue] = []) {
-        finish(call)
+        pending[PendingCall(call)] = nil
         link.reply(to: call, values)
     }
 
     private func refuse(_ call: BusCall, _ fault: BusFault) {
-        finish(call)
+        pending[PendingCall(call)] = nil
         link.refuse(call, fault)
-    }
-
-    private func finish(_ call: BusCall) {
-        guard let entry = pending.removeValue(forKey: Caller(call)) else { return }
-        intake.turns.end(entry.charge)
     }
 
     /// The agent has answered a call. It counts towards its owner's quota until the program is answered.
@@ -261,12 +212,12 @@ final class Relay: BusPeer, PostListener {
         case .success(let all): values = all
         }
         let sender = call.sender
-        if case .register? = pending[Caller(call)]?.consequence {
-            guard let process, let entry = pending[Caller(call)],
+        if case .register? = pending[PendingCall(call)]?.consequence {
+            guard let process, let entry = pending[PendingCall(call)],
                 let state = values.first?.string.flatMap(LifecycleState.init)
             else { return refuse(call, .failed("The connection has left the bus.")) }
             // At once: the agent may report next that it has left.
-            if table.enter(sender, of: process, entry.charge.caller.owner, in: state) { newcomers.insert(sender) }
+            if table.enter(sender, of: process, entry.owner, in: state) { newcomers.insert(sender) }
         }
         follow(sender) { [self] in carryOut(call, values) }
     }
@@ -274,7 +225,7 @@ final class Relay: BusPeer, PostListener {
     /// What has been posted so far is queued for the caller.
     private func carryOut(_ call: BusCall, _ values: [BusValue]) {
         let sender = call.sender
-        switch pending[Caller(call)]?.consequence {
+        switch pending[PendingCall(call)]?.consequence {
         case nil: reply(to: call, values)
         case .remove(let subjects):
             drop(subjects, of: sender)
@@ -411,7 +362,7 @@ final class Relay: BusPeer, PostListener {
     /// The bus has dealt with so many rules.
     private func rulesHaveArrived(_ count: Int) {
         rulesUnderWay = max(0, rulesUnderWay - count)
-        takeTurns()
+        serve()
     }
 
     // MARK: - States
@@ -458,7 +409,7 @@ final class Relay: BusPeer, PostListener {
     var deadline: MonotonicTime? {
         if table.hasWork { return MonotonicTime(nanoseconds: 0) }
         let windowDeadline = window.deadline.map { MonotonicTime(nanoseconds: $0) }
-        return .earlier(.earlier(retryTime, windowDeadline), mayBegin ? intake.largeDeadline : nil)
+        return .earlier(.earlier(retryTime, windowDeadline), intake.deadline(mayBegin: mayBegin))
     }
 
     func deadlineHasPassed() {
@@ -469,7 +420,7 @@ final class Relay: BusPeer, PostListener {
             for name in names { pass(to: name) }
         }
         callPrograms()
-        takeTurns()
+        serve()
     }
 
     // MARK: - Synchronize
