@@ -8,8 +8,14 @@ import NotifyNames
 /// The lifecycle agent as a whole: the intake brings in calls, the identity says who made them, the coordinator decides
 /// what to do, and the parts do it.
 package final class Agent: CallHandler, PostListener {
-    /// How long sources continue once nobody observes any more, in milliseconds.
-    private static let lingering: Int64 = 10_000
+    /// How far it is.
+    enum Phase: Comparable {
+        case connecting
+        /// It has asked for the bus name: from now on it is the agent for everybody.
+        case requestingName
+        /// It knows what the agent before it knew, and answers calls.
+        case serving
+    }
 
     let loop: EventLoop
     /// What hears names for the agent, and for the launcher.
@@ -27,54 +33,27 @@ package final class Agent: CallHandler, PostListener {
     let sockets: Sockets
     let ends: EndWatch
     let sources: SourceSet
-    let eventPart: EventPart
     /// Services on the agent's bus.
     let session: ServiceRouter
     let relaying: Relaying
     var alarms: Alarms
-    var loginEvents = LoginEvents()
-    var focusEvent = FocusEvent()
-    var focusTimer: Int?
-    /// Whether there is a screen saver that says whether it is active.
-    var hasScreenSaver = false
-    var sleepDelay: SleepDelay?
-    /// Posts that wait for state changes, in order.
-    var waiting: [(number: UInt64, changes: [EventChange])] = []
-    var lastWait: UInt64 = 0
+    /// Names of the machine and the session.
+    var events: AgentEvents
     let watcher: Watcher
-    /// Whether the sources that decide about programs work, and when they rest.
-    private var isDeciding = false
-    private var restTimer: Int?
     /// What is started for names; set once the agent owns its name.
     var launching: Launching?
-    private let launchFolders: LaunchFolders
-    private let launchWatch: LaunchWatch
     private let report: @Sendable (Report) -> Void
     var coordinator: Coordinator
+    let pump = Pump<Event>()
     /// The calls that wait for their turn.
     package let intake: Intake
-    private(set) var uniqueName = ""
+    private(set) var phase = Phase.connecting
+    package var mayBegin: Bool { phase == .serving }
+    package var mayBeginAtOnce: Bool { mayBegin && intake.hasTime }
     /// Whether this agent ends, or another one has taken over the name: it begins nothing any more.
     var isOver = false
-    /// Whether calls are answered: not before this agent knows what the one before it knew.
-    private(set) var isServing = false
-    package var mayBegin: Bool { isServing }
-    package var mayBeginAtOnce: Bool { isServing && intake.hasTime }
-    /// Whether a successor is waiting for what this agent knows, and whether it has it.
-    var isHandingOver = false
-    var hasHandedOver = false
-    /// Whether the agent before this one has been asked for what it knows, and has not answered.
-    var isAsking = false
-    /// Whether this agent has asked for the bus name: from then on it is the agent for everybody.
-    private(set) var isRequestingName = false
-    /// Whether the connection of the agent before this one may still own the name.
-    var isSuccessor = false
-    /// What the agent before this one had yet to read.
-    var predecessor: Predecessor?
-    var whenPredecessorIsRead: (() -> Void)?
-    /// Events that come while effects are being carried out are handled after them.
-    var events: [Event] = []
-    var isBusy = false
+    var inheritance = Inheritance.none
+    var handingOver = HandingOver.no
 
     /// - Parameter loop: of the thread on which everything of the agent lives.
     init(
@@ -126,10 +105,7 @@ package final class Agent: CallHandler, PostListener {
             reset: { source, condition in me.agent?.sourceWasReset(source, condition) },
             deliver: { source, report in me.agent?.handle(EventTable.Input.reported(source, report)) }
         )
-        let events = EventPart(list, sources)
-        eventPart = events
-        launchFolders = LaunchFolders(servesMachine: servesMachine)
-        launchWatch = LaunchWatch(launchFolders, on: loop) { me.agent?.loadLaunches() }
+        events = AgentEvents(list)
         var plan = Coordinator.Configuration()
         plan.exemptApplications = configuration.exemptApplications
         plan.facts = configuration.facts
@@ -138,8 +114,8 @@ package final class Agent: CallHandler, PostListener {
         plan.sources = list.deciding + [Coordinator.freezerSource].filter { !plan.facts.ignoredSources.contains($0) }
         plan.untouchables = [1, ProcessHandle.own]
         plan.reservesNames = servesMachine
-        plan.interests = events.names
-        plan.events = events.names.subtracting(configuration.files.map(\.name))
+        plan.interests = Set(list.names.keys)
+        plan.events = plan.interests.subtracting(configuration.files.map(\.name))
         plan.pinnedStates = configuration.pinnedStates
         plan.naps = configuration.naps
         plan.powerName = PowerState.percent
@@ -169,36 +145,17 @@ package final class Agent: CallHandler, PostListener {
         sources.source(ShellSource.self)?.ask()
     }
 
-    func observersHaveCome() {
-        loop.cancel(restTimer)
-        restTimer = nil
-        guard !isDeciding else { return }
-        isDeciding = true
-        sources.decide()
-        sources.source(ShellSource.self)?.ask()
-    }
-
-    func observersHaveGone() {
-        loop.cancel(restTimer)
-        restTimer = loop.after(Agent.lingering) { [unowned self] in
-            guard !coordinator.hasObservers else { return }
-            isDeciding = false
-            sources.rest()
-        }
-    }
-
     /// Nothing that a source has reported counts any more.
     private func sourceWasReset(_ source: String, _ condition: SourceCondition?) {
         handle(.sourceWasReset(source, condition))
-        if source == "logind", condition != nil { loginEvents.rest() }
+        if source == "logind", condition != nil { events.logins.rest() }
     }
 
     // MARK: - Programs started for names
 
     /// Rereads the files of `launch.d`.
     func loadLaunches() {
-        guard isServing else { return }
-        launchWatch.begin()
+        guard mayBegin else { return }
         let launching = launching ?? makeLaunching()
         self.launching = launching
         launching.load()
@@ -217,9 +174,10 @@ package final class Agent: CallHandler, PostListener {
             alarm: { [unowned self] time in alarms.set(.launching, at: time) },
             isOver: { [unowned self] in isOver },
             workHasEnded: { [unowned self] in endDelayIfOver() },
+            filesHaveChanged: { [unowned self] in loadLaunches() },
             warn: { [logger] text in logger.warning(text) }
         )
-        return Launching(receiver, session, servesMachine: identity.servesMachine, launchFolders, environment)
+        return Launching(receiver, session, servesMachine: identity.servesMachine, on: loop, environment)
     }
 
     // MARK: - The connection
@@ -231,7 +189,7 @@ package final class Agent: CallHandler, PostListener {
     package var takesDescriptors: Bool { true }
 
     /// While calls wait there is no sleep, and the socket is read between two slices of them.
-    package var deadline: MonotonicTime? { intake.deadline(mayBegin: isServing) }
+    package var deadline: MonotonicTime? { intake.deadline(mayBegin: mayBegin) }
 
     /// A bus that keeps too much for a connection leaves out signals, and so nobody would learn who has left meanwhile.
     package func hasReadMuch() {
@@ -253,24 +211,23 @@ package final class Agent: CallHandler, PostListener {
 
     func requestName() {
         if isOver { return }
-        isRequestingName = true
+        phase = .requestingName
         // ALLOW_REPLACEMENT, DO_NOT_QUEUE, REPLACE_EXISTING
-        let flags: UInt32 = 1 | 4 | (configuration.replaces || isSuccessor ? 2 : 0)
+        let flags: UInt32 = 1 | 4 | (configuration.replaces || inheritance.isLeft ? 2 : 0)
         link.callBus("RequestName", [.string(AgentInterface.name), .uint32(flags)]) { [self] answer in
             switch answer {
             case .failure(let fault): report(.refused(fault.message))
             case .success(let values):
                 // PRIMARY_OWNER, ALREADY_OWNER
                 guard let code = values.first?.uint32, code == 1 || code == 4 else { return nameIsTaken() }
-                uniqueName = link.uniqueName
-                logger.debug("acquired the bus name", metadata: ["connection": "\(uniqueName)"])
+                logger.debug("acquired the bus name", metadata: ["connection": "\(link.uniqueName)"])
                 readPredecessor { [self] in beginToServe() }
             }
         }
     }
 
     private func beginToServe() {
-        isServing = true
+        phase = .serving
         thawAbandoned()
         loadLaunches()
         if !configuration.naps.isEmpty { followFocus() }
@@ -297,7 +254,7 @@ package final class Agent: CallHandler, PostListener {
         if let change = OwnerChange(signal) {
             guard change.owner.isEmpty else { return }
             if let id = coordinator.id(of: change.name), ends.watches(id) { handle(.connectionEnded(id)) }
-        } else if signal.sender == "org.freedesktop.DBus", signal.member == "NameLost", !uniqueName.isEmpty,
+        } else if signal.sender == "org.freedesktop.DBus", signal.member == "NameLost",
             signal.arguments.compactMap(\.string) == [AgentInterface.name]
         {
             isReplaced()
@@ -346,7 +303,7 @@ package final class Agent: CallHandler, PostListener {
     ///
     /// - Parameter completion: called once the bus has seen to everything.
     func end(then completion: @escaping () -> Void) {
-        if hasHandedOver { return completion() }
+        if handingOver == .done { return completion() }
         end(keeping: [])
         link.callBus("GetId", []) { _ in completion() }
     }

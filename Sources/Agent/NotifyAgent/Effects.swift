@@ -9,14 +9,7 @@ import NotifyCore
 extension Agent {
     /// Passes an event to the coordinator, and carries out the effects.
     func handle(_ event: Event) {
-        events.append(event)
-        guard !isBusy else { return }
-        isBusy = true
-        defer { isBusy = false }
-        while !events.isEmpty {
-            let event = events.removeFirst()
-            for effect in coordinator.handle(event, at: .now) { perform(effect) }
-        }
+        pump.handle(event) { for effect in coordinator.handle($0, at: .now) { perform(effect) } }
     }
 
     private func perform(_ effect: Effect) {
@@ -84,8 +77,8 @@ extension Agent {
             processes.forget(process)
             sources.forget(process)
         case .changesAreInForce(let number): changesAreInForce(number)
-        case .observersCome: observersHaveCome()
-        case .observersHaveGone: observersHaveGone()
+        case .observersCome: sources.decide()
+        case .observersHaveGone: sources.restLater()
         case .interest(let name, let isWanted): handle(EventTable.Input.wanted(name, isWanted))
         case .isInherited: heritageIsSubscribed()
         case .giveMemoryBack: receiver.giveMemoryBack()
@@ -150,7 +143,7 @@ extension Agent {
         logger.notice("parking", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
         // From here on posts set bits; earlier ones are in the stream before the mark.
         send(ObserverInterface.Mark(id.number), to: name)
-        if !sockets.drain(id, process, agent: uniqueName) { handle(.drained(id)) }
+        if !sockets.drain(id, process, agent: link.uniqueName) { handle(.drained(id)) }
     }
 
     /// The stream of a parked connection has been read.
@@ -190,6 +183,25 @@ extension BusLink {
             let believed = (try? user.get()).map { user in names.filter { $0.isOpen(to: user) } } ?? []
             verify(outcome, senders.dropFirst(), verified + believed, then: completion)
         }
+    }
+}
+
+/// Carries out what a machine decides about events. Those that come meanwhile are handled after it.
+final class Pump<Event> {
+    private var events = Fifo<Event>()
+    private var isBusy = false
+
+    var isAtRest: Bool { !isBusy && events.isEmpty }
+
+    /// - Returns: false if it is called meanwhile.
+    @discardableResult
+    func handle(_ event: Event, _ carryOut: (Event) -> Void) -> Bool {
+        events.append(event)
+        guard !isBusy else { return false }
+        isBusy = true
+        defer { isBusy = false }
+        while let event = events.popFirst() { carryOut(event) }
+        return true
     }
 }
 

@@ -88,5 +88,4 @@ extension Coordinator {
     package func process(of id: ConnectionID) -> ProcessID? { directory[id]?.process }
     package func facts(of process: ProcessID) -> Newcomer.ProcessFacts? { directory[process: process]?.facts }
     package var processes: [ProcessID] { directory.processes.keys.sorted() }
-    package var hasObservers: Bool { !directory.observers.isEmpty }
 }

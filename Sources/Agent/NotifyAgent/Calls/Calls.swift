@@ -72,7 +72,7 @@ extension Agent {
             var report = AgentInterface.StatusReport(
                 coordinator.totals,
                 coordinator.sources,
-                events: eventPart.entries,
+                events: events.table.entries,
                 wanted: coordinator.observedNames,
                 launches: launching?.entries ?? [],
                 version: version,

@@ -36,6 +36,8 @@ final class SourceSet {
         var readers: Set<Reader>
     }
 
+    /// How long sources continue once nobody observes any more, in milliseconds.
+    private static let lingering: Int64 = 10_000
     private static let idle = SourceCondition.off("idle until an observer registers")
 
     private let loop: EventLoop
@@ -50,6 +52,9 @@ final class SourceSet {
     private let reset: (_ source: String, SourceCondition?) -> Void
     private var working: [String: Working] = [:]
     private var observers: [ProcessID: Newcomer.ProcessFacts] = [:]
+    /// Whether those that decide about programs work, and when they rest.
+    private var isDeciding = false
+    private var restTimer: Int?
 
     init(
         _ makers: [String: SourceMaker],
@@ -106,13 +111,23 @@ final class SourceSet {
         if working[name]?.readers.isEmpty == true { stop(name) }
     }
 
-    /// Has all that decide about programs work.
+    /// There are observers: has all that decide about programs work.
     func decide() {
+        loop.cancel(restTimer)
+        guard !isDeciding else { return }
+        isDeciding = true
         for name in deciding { want(name, by: .decisions) }
+        source(ShellSource.self)?.ask()
     }
 
-    /// Nothing is to be decided.
+    /// Nobody observes any more.
+    func restLater() {
+        loop.cancel(restTimer)
+        restTimer = loop.after(SourceSet.lingering) { [weak self] in self?.rest() }
+    }
+
     func rest() {
+        isDeciding = false
         for name in deciding { release(name, by: .decisions) }
     }
 

@@ -5,47 +5,82 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
+/// Which names of the machine and the session are wanted, and what is known of them.
+struct AgentEvents {
+    var table: EventTable
+    /// The groups of names that follow from facts, and from whose.
+    let origins: [String: [String]]
+    /// The wanted names of these groups.
+    var derived: [String: Set<NotifyName>] = [:]
+    /// The names whose state is to be the answer to open calls, by the number of the call.
+    var questions: [UInt64: NotifyName] = [:]
+    var logins = LoginEvents()
+    var focus = FocusEvent()
+    var focusTimer: Int?
+    /// Whether there is a screen saver that says whether it is active.
+    var hasScreenSaver = false
+    var sleepDelay: SleepDelay?
+    /// Posts that wait for state changes, in order.
+    var waiting: [(number: UInt64, changes: [EventChange])] = []
+    var lastWait: UInt64 = 0
+
+    init(_ list: SourceList) {
+        table = EventTable(list.names, aliases: list.aliases)
+        origins = list.derived
+    }
+
+    /// Whether the event of the focus is wanted.
+    var followsFocus: Bool { derived[SystemEvent.Source.focus.rawValue] != nil }
+}
+
 // Events of the machine and the session, as posts and states of names.
 extension Agent {
     func handle(_ input: EventTable.Input) {
-        perform(eventPart.handle(input))
+        for output in events.table.handle(input, at: MonotonicTime.now.nanoseconds) { perform(output) }
     }
 
     /// Replies to a request for the state of a name; for an event, once its source has reported.
     func answerState(of name: NotifyName, _ call: BusCall) {
-        guard eventPart.names.contains(name) else {
-            return handle(.getNameState(openCalls.keep(call), name))
-        }
-        perform(eventPart.ask(name, call))
+        let id = openCalls.keep(call)
+        guard events.table.names.contains(name) else { return handle(.getNameState(id, name)) }
+        events.questions[id.number] = name
+        handle(EventTable.Input.asked(name, id.number))
     }
 
-    private func perform(_ actions: [EventPart.Action]) {
-        for action in actions {
-            switch action {
-            case .set(let name, let state): handle(.eventState(name, state))
-            case .post(let name, let isAlias):
-                let observed = coordinator.observedNames
-                guard isAlias ? observed.containsExactly(name) : observed.contains(name) else { continue }
-                link.post(name)
-                eventPart.hasPosted(name)
-            case .answer(let number):
-                guard let (call, name) = eventPart.takeQuestion(number) else { continue }
-                handle(.getNameState(openCalls.keep(call), name))
-            case .alarm(let time): alarms.set(.events, at: time)
-            case .derivedAreWanted:
-                tellLogins()
-                tellFocus()
-                logind?.delay(delays)
-                followScreenSavers()
-            case .derivedAreNotWanted:
-                if eventPart.derived[SystemEvent.Source.focus.rawValue] == nil {
-                    focusEvent.rest()
-                    loop.cancel(focusTimer)
-                }
-                logind?.delay(delays)
-                followScreenSavers()
+    private func perform(_ output: EventTable.Output) {
+        switch output {
+        case .start(let source, let wanted), .change(let source, let wanted):
+            guard let origins = events.origins[source] else { return sources.want(source, by: .names, wanted) }
+            events.derived[source] = wanted
+            for origin in origins { sources.want(origin, by: .derived(source)) }
+            tellLogins()
+            tellFocus()
+            followWishes()
+        case .stop(let source):
+            guard let origins = events.origins[source] else { return sources.release(source, by: .names) }
+            events.derived[source] = nil
+            for origin in origins { sources.release(origin, by: .derived(source)) }
+            if !events.followsFocus {
+                events.focus.rest()
+                loop.cancel(events.focusTimer)
             }
+            followWishes()
+        case .set(let name, let state): handle(.eventState(name, state))
+        case .post(let name, let isAlias):
+            let observed = coordinator.observedNames
+            guard isAlias ? observed.containsExactly(name) : observed.contains(name) else { return }
+            link.post(name)
+            events.table.hasPosted(name, wallClock: WallClock.now)
+        case .answer(let number):
+            if let name = events.questions.removeValue(forKey: number) { handle(.getNameState(CallID(number), name)) }
+        case .alarm(let time): alarms.set(.events, at: time)
         }
+    }
+
+    /// Other names that follow from facts are wanted, or fewer.
+    private func followWishes() {
+        logind?.delay(delays)
+        followScreenSavers()
     }
 }
 
@@ -54,7 +89,7 @@ extension Agent {
     private var logind: LogindSource? { sources.source(LogindSource.self) }
 
     private var delays: Set<LogindDelays.Delay> {
-        let wanted = eventPart.derived[SystemEvent.Source.sleep.rawValue] ?? []
+        let wanted = events.derived[SystemEvent.Source.sleep.rawValue] ?? []
         return Set(
             (wanted.contains(LoginEvents.willSleep) ? [.sleep] : [])
                 + (wanted.contains(LoginEvents.willShutDown) ? [.shutdown] : [])
@@ -72,12 +107,12 @@ extension Agent {
         guard let news else { return [] }
         var after: [EventChange] = []
         if case .logins(let logins)? = news.fact {
-            let old = loginEvents.state
+            let old = events.logins.state
             let wasEnding = old.map { $0.isAsleep && $0.sleeps == logins.sleeps || $0.isShuttingDown } ?? false
-            after = publish(loginEvents.take(LoginState(logins, of: geteuid())))
+            after = publish(events.logins.take(LoginState(logins, of: geteuid())))
             followScreenSavers()
             if !wasEnding, logins.isEnding { beginDelay(logins) }
-            if !logins.isEnding { sleepDelay = nil }
+            if !logins.isEnding { events.sleepDelay = nil }
         }
         if let condition = news.condition { tell(condition) }
         return after
@@ -86,15 +121,15 @@ extension Agent {
     /// Makes these posts once the pending changes are in effect.
     func postAfterChanges(_ changes: [EventChange]) {
         guard !changes.isEmpty else { return }
-        lastWait += 1
-        waiting.append((lastWait, changes))
-        handle(Event.awaitChanges(lastWait))
+        events.lastWait += 1
+        events.waiting.append((events.lastWait, changes))
+        handle(Event.awaitChanges(events.lastWait))
     }
 
     /// The changes that were pending then have completed.
     func changesAreInForce(_ number: UInt64) {
-        while let first = waiting.first, first.number <= number {
-            waiting.removeFirst()
+        while let first = events.waiting.first, first.number <= number {
+            events.waiting.removeFirst()
             publish(first.changes)
         }
     }
@@ -110,7 +145,7 @@ extension Agent {
     private func postWhatWaits() { changesAreInForce(.max) }
 
     private func publish(_ changes: [EventChange]) {
-        for source in eventPart.derived.keys.sorted() {
+        for source in events.derived.keys.sorted() {
             let names = SystemEvent.Source(rawValue: source).flatMap { LoginEvents.names[$0] } ?? []
             let own = changes.filter { names.contains($0.name) }
             if !own.isEmpty { handle(EventTable.Input.reported(source, .found(own))) }
@@ -118,11 +153,11 @@ extension Agent {
     }
 
     private func tell(_ condition: SourceCondition) {
-        if condition != .live { loginEvents.loseLogind() }
-        for source in eventPart.derived.keys.sorted() where source != SystemEvent.Source.focus.rawValue {
+        if condition != .live { events.logins.loseLogind() }
+        for source in events.derived.keys.sorted() where source != SystemEvent.Source.focus.rawValue {
             switch condition {
             case .live: handle(EventTable.Input.reported(source, .live))
-            case .off where source == SystemEvent.Source.locker.rawValue && hasScreenSaver: break
+            case .off where source == SystemEvent.Source.locker.rawValue && events.hasScreenSaver: break
             case .off(let reason): handle(EventTable.Input.reported(source, .off(reason)))
             }
         }
@@ -134,7 +169,7 @@ extension Agent {
             return
         }
         if condition == .live {
-            guard let state = loginEvents.state else { return }
+            guard let state = events.logins.state else { return }
             publish(LoginEvents.facts(state))
         }
         tell(condition)
@@ -145,31 +180,31 @@ extension Agent {
 extension Agent {
     /// Handles what sources report, before the coordinator does: who loses the focus hears it before the state changes.
     func applyFocus(_ news: [String: SourceNews]) {
-        guard eventPart.derived[SystemEvent.Source.focus.rawValue] != nil else { return }
+        guard events.followsFocus else { return }
         var sources = coordinator.sources
         _ = sources.note(news)
-        tell(focusEvent.take(sources, focusSources))
+        tell(events.focus.take(sources, focusSources))
     }
 
     /// A source that is started learns what is already known.
     private func tellFocus() {
-        guard eventPart.derived[SystemEvent.Source.focus.rawValue] != nil else { return }
+        guard events.followsFocus else { return }
         // Without an observer KWin has not been asked yet.
         if coordinator.sources.foremost == nil { sources.source(ShellSource.self)?.ask() }
-        tell(focusEvent.take(coordinator.sources, focusSources))
+        tell(events.focus.take(coordinator.sources, focusSources))
     }
 
     private var focusSources: [String] { DecidingSource.ofFocus.filter(coordinator.sources.contains) }
 
     private func tell(_ report: FocusEvent.Report) {
         let source = SystemEvent.Source.focus.rawValue
-        loop.cancel(focusTimer)
-        focusTimer = nil
+        loop.cancel(events.focusTimer)
+        events.focusTimer = nil
         switch report {
         case .nothing: break
         case .later:
-            focusTimer = loop.after(FocusEvent.pause) { [unowned self] in
-                tell(focusEvent.take(coordinator.sources, focusSources, hasPaused: true))
+            events.focusTimer = loop.after(FocusEvent.pause) { [unowned self] in
+                tell(events.focus.take(coordinator.sources, focusSources, hasPaused: true))
             }
         case .change(let change):
             handle(EventTable.Input.reported(source, .found([change])))
@@ -183,20 +218,20 @@ extension Agent {
 extension Agent {
     private func applyScreenSaver(_ news: SourceNews?) -> [EventChange] {
         guard let news else { return [] }
-        if let condition = news.condition { hasScreenSaver = condition == .live }
+        if let condition = news.condition { events.hasScreenSaver = condition == .live }
         guard case .screenSaver(let isActive)? = news.fact else { return [] }
-        let after = publish(loginEvents.take(isSaverActive: isActive))
-        if hasScreenSaver { handle(EventTable.Input.reported(SystemEvent.Source.locker.rawValue, .live)) }
+        let after = publish(events.logins.take(isSaverActive: isActive))
+        if events.hasScreenSaver { handle(EventTable.Input.reported(SystemEvent.Source.locker.rawValue, .live)) }
         return after
     }
 
     private func followScreenSavers() {
         let locker = SystemEvent.Source.locker.rawValue
-        if eventPart.derived[locker] != nil, !loginEvents.hasHinted {
+        if events.derived[locker] != nil, !events.logins.hasHinted {
             sources.want(ScreenSaverSource.name, by: .derived(locker))
         } else {
             sources.release(ScreenSaverSource.name, by: .derived(locker))
-            hasScreenSaver = false
+            events.hasScreenSaver = false
         }
     }
 }
@@ -229,12 +264,12 @@ extension Agent {
     /// Programs have been notified that the machine goes to sleep, or shuts down.
     func beginDelay(_ logins: Logins) {
         let delay = SleepDelay(logins, now: MonotonicTime.now.nanoseconds)
-        sleepDelay = delay
+        events.sleepDelay = delay
         alarms.set(.sleep, at: delay.earliest)
         // The agent hears its own posts, in order with the bus's replies.
         link.callBus("GetId", []) { [self] _ in
-            guard sleepDelay?.latest == delay.latest else { return }
-            sleepDelay?.isPassedOn = true
+            guard events.sleepDelay?.latest == delay.latest else { return }
+            events.sleepDelay?.isPassedOn = true
             endDelayIfOver()
         }
     }
@@ -242,12 +277,12 @@ extension Agent {
     /// Lets the machine continue once all programs that were started for it have exited, and the others have had their
     /// time.
     func endDelayIfOver() {
-        guard let delay = sleepDelay else { return }
+        guard let delay = events.sleepDelay else { return }
         let now = MonotonicTime.now.nanoseconds
         guard now >= delay.earliest else { return }
         let isBusy = !delay.isPassedOn || launching?.isAtWork(on: [delay.name]) == true
         if isBusy, now < delay.latest { return alarms.set(.sleep, at: delay.latest) }
-        sleepDelay = nil
+        events.sleepDelay = nil
         logind?.letGo()
     }
 }

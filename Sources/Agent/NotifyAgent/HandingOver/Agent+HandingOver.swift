@@ -6,6 +6,9 @@ import NotifyCore
 
 // How this agent leaves what it knows to the next one.
 extension Agent {
+    /// Whether a successor is waiting for what this agent knows, or has it.
+    enum HandingOver { case no, underWay, done }
+
     /// How long changes that are under way may take before the agent hands over without them, in milliseconds: half as long
     /// as observers wait for an agent.
     private static let patience: Int64 = 1_000
@@ -20,11 +23,11 @@ extension Agent {
         }
         guard call.wantsReply else { return }
         // The bus answers when the next agent ends this connection: the caller then asks that one.
-        guard !isHandingOver else { return }
+        guard handingOver == .no else { return }
         bequeath(keepsFrozen: true) { [self] bequest in
             guard let bequest else {
                 link.refuse(call, .failed("This agent can't hand over what it knows."))
-                if hasHandedOver { isReplaced() }
+                if handingOver == .done { isReplaced() }
                 return
             }
             link.reply(
@@ -43,7 +46,7 @@ extension Agent {
     ///   - leaves: whether there is a service manager that can keep it if it restarts the agent.
     ///   - completion: receives what it is to keep.
     func finish(leaves: Bool, then completion: @escaping (Bequest?) -> Void) {
-        guard isHandingOver, !isOver else {
+        guard handingOver != .no, !isOver else {
             return leaves ? leave(then: completion) : end { completion(nil) }
         }
         // What it waits for has a limit.
@@ -56,8 +59,8 @@ extension Agent {
     private func leave(then completion: @escaping (Bequest?) -> Void) {
         if isOver { return end { completion(nil) } }
         isBeingRestarted { [self] isRestarted in
-            guard isRestarted, !isOver, !isHandingOver else { return end { completion(nil) } }
-            isHandingOver = true
+            guard isRestarted, !isOver, handingOver == .no else { return end { completion(nil) } }
+            handingOver = .underWay
             moveGuard { [self] in
                 bequeath(keepsFrozen: self.guardIsOutside) { [self] bequest in
                     guard let bequest else { return end { completion(nil) } }
@@ -77,7 +80,7 @@ extension Agent {
     ///
     /// - Parameter keepsFrozen: whether frozen processes stay frozen.
     private func bequeath(keepsFrozen: Bool, then completion: @escaping (Bequest?) -> Void) {
-        isHandingOver = true
+        handingOver = .underWay
         launching?.prepareToLeave()
         awaitRest(until: .now + Agent.patience) { [self] in
             if isOver { return completion(nil) }
@@ -88,11 +91,11 @@ extension Agent {
     /// What the agent before this one has left, if this one has not touched it: nothing is lost if the next one takes over
     /// from that one instead.
     private func passOn(keepsFrozen: Bool) -> Bequest? {
-        guard !isRequestingName, let bequest = predecessor?.bequest.take() else { return nil }
+        guard phase == .connecting, let bequest = inheritance.predecessor?.bequest.take() else { return nil }
         let frozen = coordinator.heritage.processes.filter { $0.frozenFor != nil }.map(\.id)
-        hasHandedOver = true
+        handingOver = .done
         end(keepingFrozen: keepsFrozen ? frozen : [])
-        logger.notice("passing on", metadata: ["from": "\(predecessor?.name ?? "")"])
+        logger.notice("passing on", metadata: ["from": "\(inheritance.predecessor?.name ?? "")"])
         return bequest
     }
 
@@ -106,10 +109,10 @@ extension Agent {
         link.callBus("GetId", []) { [self] _ in
             link.writeCollected()
             let isAtRest =
-                isServing && coordinator.isAtRest && receiver.isAtRest && !isBusy && events.isEmpty
+                mayBegin && coordinator.isAtRest && receiver.isAtRest && pump.isAtRest
                 && launching?.isAtRest != false
-            let isUntouched = predecessor != nil && !isRequestingName
-            let isTakingOver = isAsking || predecessor != nil
+            let isUntouched = inheritance.predecessor != nil && phase == .connecting
+            let isTakingOver = inheritance.isAsked || inheritance.predecessor != nil
             let isLate = limit + (isTakingOver ? 2 * Agent.patience : 0) <= .now
             if isAtRest || isUntouched || isOver || isLate { return completion() }
             _ = loop.after(Agent.pause) { [self] in awaitRest(until: limit, then: completion) }
@@ -118,7 +121,7 @@ extension Agent {
 
     private func makeBequest(keepsFrozen: Bool) -> Bequest? {
         // Its stream has not been read up to the mark in time.
-        if predecessor != nil { handle(.heritageIsPartial) }
+        if inheritance.predecessor != nil { handle(.heritageIsPartial) }
         var heritage = coordinator.heritage
         if !keepsFrozen { for index in heritage.processes.indices { heritage.processes[index].frozenFor = nil } }
         var estate = Estate()
@@ -129,9 +132,9 @@ extension Agent {
         isOver = true
         guard let unread = link.leave() else { return nil }
         loop.remove(receiver)
-        hasHandedOver = true
+        handingOver = .done
         end(keepingFrozen: heritage.processes.filter { $0.frozenFor != nil }.map(\.id))
-        (estate.heritage, estate.agent, estate.unread) = (heritage, uniqueName, unread)
+        (estate.heritage, estate.agent, estate.unread) = (heritage, link.uniqueName, unread)
         let file = estate.bytes.map(MemoryFile.make) ?? -1
         let socket = fcntl(link.descriptor, F_DUPFD_CLOEXEC, 0)
         let bequest = Bequest(heritage: file, socket: socket)

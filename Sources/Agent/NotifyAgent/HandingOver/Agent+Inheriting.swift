@@ -16,6 +16,7 @@ struct Predecessor {
     let unread: [UInt8]
     let launches: [LaunchHeritage]
     let posts: [UnidentifiedPost]
+    var whenRead: (() -> Void)?
 }
 
 // How this agent takes over what the one before it knew.
@@ -23,6 +24,20 @@ struct Predecessor {
 // It subscribes to the names that the other one had subscribed to, takes over the bus name, and only then reads what the bus
 // has queued for the other one. So each post is in that queue, or heard here, or both.
 extension Agent {
+    /// What the agent before this one leaves.
+    enum Inheritance {
+        /// Nothing is known of one.
+        case none
+        /// It has been asked for what it knows, and has not answered.
+        case asked
+        /// Its connection may still own the bus name. The value is what it had yet to read, if that is still to be done.
+        case left(Predecessor?)
+
+        var isAsked: Bool { if case .asked = self { true } else { false } }
+        var isLeft: Bool { if case .left = self { true } else { false } }
+        var predecessor: Predecessor? { if case .left(let predecessor) = self { predecessor } else { nil } }
+    }
+
     /// How long the agent before this one may take, in milliseconds: it waits for a second itself.
     private static let patience: Int64 = 3_000
     /// Within which time everybody has registered with this agent, in milliseconds.
@@ -40,10 +55,10 @@ extension Agent {
                 return
             }
             isAnswered = true
-            isAsking = false
+            inheritance = .none
             if let bequest { inherit(bequest, otherwise: completion) } else { completion() }
         }
-        isAsking = true
+        inheritance = .asked
         _ = loop.after(Agent.patience) { goOn(nil) }
         askForHeritage(until: .now + Agent.patience, then: goOn)
     }
@@ -95,18 +110,18 @@ extension Agent {
         } catch {
             logger.warning("ignored what another agent has left: \(error.text(for: "It"))")
             // The bus may have yet to notice the end of its connection, which owns the name.
-            isSuccessor = true
+            inheritance = .left(nil)
             bequest.end()
             return completion()
         }
-        isSuccessor = true
-        predecessor = Predecessor(
+        let predecessor = Predecessor(
             name: estate.agent,
             bequest: BequestBox(bequest),
             unread: estate.unread,
             launches: estate.launches,
             posts: estate.posts
         )
+        inheritance = .left(predecessor)
         if estate.hasUnreadable {
             logger.warning("ignored what another agent has left of programs to be started: it can't be read")
         }
@@ -128,6 +143,7 @@ extension Agent {
     func heritageIsSubscribed() {
         let launching = makeLaunching()
         self.launching = launching
+        let predecessor = inheritance.predecessor
         launching.inherit(predecessor?.launches ?? [], predecessor?.posts ?? []) { [self] in requestName() }
     }
 
@@ -135,7 +151,7 @@ extension Agent {
     ///
     /// - Parameter completion: called when that is done, or at once if there is none.
     func readPredecessor(then completion: @escaping () -> Void) {
-        guard let predecessor else { return completion() }
+        guard var predecessor = inheritance.predecessor else { return completion() }
         guard let bequest = predecessor.bequest.take() else { return }
         close(bequest.heritage)
         // What comes behind this is heard here.
@@ -147,27 +163,27 @@ extension Agent {
             member: ObserverInterface.Mark.member,
             ObserverInterface.Mark(mark).arguments
         )
-        let stream = ParkedStream(socket: bequest.socket, process: nil, agent: uniqueName, mark: mark)
+        let stream = ParkedStream(socket: bequest.socket, process: nil, agent: link.uniqueName, mark: mark)
         if let launching {
             stream.passOn(launching.subjects) { [weak launching] in launching?.handleFound($0, from: $1) }
         }
         stream.feed(predecessor.unread)
-        whenPredecessorIsRead = completion
+        predecessor.whenRead = completion
+        inheritance = .left(predecessor)
         watcher.drain(stream, of: Predecessor.id)
     }
 
     func predecessorIsRead(_ outcome: ParkedStream.Outcome, _ verified: [NotifyName]) {
         var outcome = outcome
+        let predecessor = inheritance.predecessor
         for name in outcome.names.take() + outcome.unverified.take() + verified { handle(.posted(name)) }
         if !outcome.hasMark { handle(.heritageIsPartial) }
         logger.notice(
             "took over",
             metadata: ["from": "\(predecessor?.name ?? "")", "mark": outcome.hasMark ? "seen" : "missed"]
         )
-        predecessor = nil
+        inheritance = .left(nil)
         _ = loop.after(Agent.arrival) { [self] in handle(.heritageIsOld) }
-        let completion = whenPredecessorIsRead
-        whenPredecessorIsRead = nil
-        completion?()
+        predecessor?.whenRead?()
     }
 }

@@ -19,6 +19,8 @@ final class Launching: PostListener {
         let isOver: () -> Bool
         /// A program that was started has exited, or will not be started: `isAtWork` may have changed.
         let workHasEnded: () -> Void
+        /// Files of `launch.d` are to be reread.
+        let filesHaveChanged: () -> Void
         /// A warning for administrators.
         let warn: (String) -> Void
     }
@@ -29,13 +31,12 @@ final class Launching: PostListener {
     private let bus: any ServiceBus
     let environment: Environment
     private let folders: LaunchFolders
+    private let watch: LaunchWatch
     private(set) var launcher = Launcher()
     private(set) var manager: ServiceManager?
     private var names: NameWatch?
     private var faults: [LaunchFolders.File] = []
-    /// Events that come while effects are being carried out are handled after them.
-    private var events: [Launcher.Event] = []
-    private var isBusy = false
+    private let pump = Pump<Launcher.Event>()
     private var ownsName = false
     /// By how many entries each name and prefix is wanted: the connection hears it once for all of them.
     var subscriptions = SubjectIndex<Int>()
@@ -55,13 +56,14 @@ final class Launching: PostListener {
         _ receiver: Receiver,
         _ bus: any ServiceBus,
         servesMachine: Bool,
-        _ folders: LaunchFolders,
+        on loop: EventLoop,
         _ environment: Environment
     ) {
         (self.receiver, self.bus) = (receiver, bus)
         units = ProcessUnits(servesMachine: servesMachine)
         self.environment = environment
-        self.folders = folders
+        folders = LaunchFolders(servesMachine: servesMachine)
+        watch = LaunchWatch(folders, on: loop, changed: environment.filesHaveChanged)
     }
 
     // MARK: - Files
@@ -70,6 +72,7 @@ final class Launching: PostListener {
     ///
     /// - Parameter heritage: what the agent before this one knew.
     func load(inheriting heritage: [LaunchHeritage] = []) {
+        watch.begin()
         let files = folders.read()
         faults = files.filter { if case .failure = $0.content { true } else { false } }
         for file in faults {
@@ -114,15 +117,8 @@ final class Launching: PostListener {
 
     private func handle(_ event: Launcher.Event) {
         if environment.isOver() { return }
-        events.append(event)
-        guard !isBusy else { return }
-        isBusy = true
-        defer { isBusy = false }
-        while !events.isEmpty {
-            let event = events.removeFirst()
-            for effect in launcher.handle(event, at: .now) { perform(effect) }
-        }
-        keepNothingIfAwake()
+        let isOutermost = pump.handle(event) { for effect in launcher.handle($0, at: .now) { perform(effect) } }
+        if isOutermost { keepNothingIfAwake() }
     }
 
     private func managerReports(_ event: Launcher.Event) {
