@@ -101,7 +101,7 @@ package final class Agent: CallHandler, PostListener {
             list.makers,
             deciding: list.deciding,
             on: loop,
-            board: FactBoard(on: loop) { _ in me.agent?.applyNews() },
+            board: FactBoard(on: loop) { me.agent?.applyNews() },
             reset: { source, condition in me.agent?.sourceWasReset(source, condition) },
             deliver: { source, report in me.agent?.handle(EventTable.Input.reported(source, report)) }
         )

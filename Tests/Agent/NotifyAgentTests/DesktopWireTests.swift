@@ -10,8 +10,7 @@ import Testing
 
     private static func niri(_ lines: String...) throws -> NiriWire {
         var wire = NiriWire()
-        _ = try wire.take(Array(#"{"Ok":"Handled"}"#.utf8))
-        for line in lines { _ = try wire.take(Array(line.utf8)) }
+        for line in [#"{"Ok":"Handled"}"#] + lines { _ = try wire.take(line) }
         return wire
     }
 
@@ -24,30 +23,30 @@ import Testing
     @Test func `niri's events say which window has the focus, and of which process it is`() throws {
         var wire = try DesktopWireTests.niri(DesktopWireTests.windows)
         #expect(wire.window == DesktopWindow(pid: 11, application: "org.example.A"))
-        #expect(try wire.take(Array(#"{"WindowFocusChanged":{"id":2}}"#.utf8)))
+        #expect(try wire.take(#"{"WindowFocusChanged":{"id":2}}"#))
         #expect(wire.window == DesktopWindow(pid: 12, application: ""))
-        #expect(try wire.take(Array(#"{"WindowFocusChanged":{"id":null}}"#.utf8)) && wire.window == nil)
+        #expect(try wire.take(#"{"WindowFocusChanged":{"id":null}}"#) && wire.window == nil)
         let opened = #"{"WindowOpenedOrChanged":{"window":{"id":3,"app_id":"c","pid":null,"is_focused":true}}}"#
-        #expect(try wire.take(Array(opened.utf8)) && wire.window == DesktopWindow(pid: 0, application: "c"))
-        #expect(try wire.take(Array(#"{"WindowClosed":{"id":3}}"#.utf8)) && wire.window == nil)
+        #expect(try wire.take(opened) && wire.window == DesktopWindow(pid: 0, application: "c"))
+        #expect(try wire.take(#"{"WindowClosed":{"id":3}}"#) && wire.window == nil)
         // Of a window that is not known yet nothing is said.
-        #expect(try wire.take(Array(#"{"WindowFocusChanged":{"id":9}}"#.utf8)) && wire.window == nil)
+        #expect(try wire.take(#"{"WindowFocusChanged":{"id":9}}"#) && wire.window == nil)
         // Events of other kinds, those of later versions among them, are passed over.
-        #expect(try !wire.take(Array(#"{"KeyboardLayoutSwitched":{"idx":0}}"#.utf8)))
-        #expect(try !wire.take(Array(#"{"SomethingNew":[1,2]}"#.utf8)))
+        #expect(try !wire.take(#"{"KeyboardLayoutSwitched":{"idx":0}}"#))
+        #expect(try !wire.take(#"{"SomethingNew":[1,2]}"#))
     }
 
     @Test func `what is not niri is refused`() throws {
         var wire = NiriWire()
-        #expect(throws: NiriWire.Fault.refused) { try wire.take(Array(#"{"Err":"no"}"#.utf8)) }
-        #expect(throws: NiriWire.Fault.unintelligible) { try wire.take(Array("{}".utf8)) }
+        #expect(throws: NiriWire.Fault.refused) { try wire.take(#"{"Err":"no"}"#) }
+        #expect(throws: NiriWire.Fault.unintelligible) { try wire.take("{}") }
         for line in [
             "", "[]", "{", "{}", #"{"WindowClosed":{}}"#, #"{"WindowsChanged":{"windows":[{}]}}"#,
             #"{"WindowsChanged":3}"#, #"{"WindowFocusChanged":null}"#, #"{"WindowOpenedOrChanged":{}}"#,
             #"{"WindowClosed":{"id":1},"WindowFocusChanged":{"id":1}}"#,
         ] {
             var wire = try DesktopWireTests.niri()
-            #expect(throws: NiriWire.Fault.unintelligible, "\(line)") { try wire.take(Array(line.utf8)) }
+            #expect(throws: NiriWire.Fault.unintelligible, "\(line)") { try wire.take(line) }
         }
     }
 
@@ -62,34 +61,20 @@ import Testing
         }
         let answer = #"{"address":"0x55d1","class":"kitty","title":"~","pid":4711,"fullscreen":0,"fullscreenClient":0}"#
         #expect(
-            HyprlandWire.answer(Array(answer.utf8))
+            HyprlandWire.answer(JSONValue(Array(answer.utf8)))
                 == .window(DesktopWindow(pid: 4_711, application: "kitty", isFullscreen: false))
         )
         for (mode, isFullscreen) in [("0", false), ("1", false), ("2", true), ("3", true), ("true", true)] {
             #expect(
-                HyprlandWire.answer(Array(#"{"pid":7,"class":"a","fullscreen":\#(mode)}"#.utf8))
+                HyprlandWire.answer(JSONValue(Array(#"{"pid":7,"class":"a","fullscreen":\#(mode)}"#.utf8)))
                     == .window(DesktopWindow(pid: 7, application: "a", isFullscreen: isFullscreen))
             )
         }
-        #expect(HyprlandWire.answer(Array("{}".utf8)) == .nobody)
-        #expect(HyprlandWire.answer(Array(#"{"pid":-1}"#.utf8)) == .nobody)
+        #expect(HyprlandWire.answer(JSONValue(Array("{}".utf8))) == .nobody)
+        #expect(HyprlandWire.answer(JSONValue(Array(#"{"pid":-1}"#.utf8))) == .nobody)
         for nonsense in ["", "unknown request", "[]", #"{"class":"kitty"}"#, #"{"pid":"7"}"#] {
-            #expect(HyprlandWire.answer(Array(nonsense.utf8)) == nil)
+            #expect(HyprlandWire.answer(JSONValue(Array(nonsense.utf8))) == nil)
         }
-    }
-
-    @Test func `lines are complete, wherever the stream is cut`() {
-        let text = Array("one\ntwo\n\nthree\nrest".utf8)
-        for cut in 0...text.count {
-            var splitter = LineSplitter()
-            let lines = (splitter.take(Array(text[..<cut])) ?? []) + (splitter.take(Array(text[cut...])) ?? [])
-            #expect(lines.map { String(decoding: $0, as: UTF8.self) } == ["one", "two", "three"])
-        }
-        var splitter = LineSplitter()
-        let chunk = [UInt8](repeating: UInt8(ascii: "x"), count: 1_048_576)
-        var taken: [[UInt8]]? = []
-        for _ in 0..<20 where taken != nil { taken = splitter.take(chunk) }
-        #expect(taken == nil)
     }
 
     // MARK: - PulseAudio
@@ -158,4 +143,8 @@ import Testing
         var wrong = message([1, 2, 3])[...]
         #expect(throws: PulseWire.Fault.unintelligible) { try PulseWire.take(from: &wrong) }
     }
+}
+
+extension NiriWire {
+    fileprivate mutating func take(_ line: String) throws -> Bool { try take(Array((line + "\n").utf8)) }
 }

@@ -5,6 +5,14 @@ import NotifyAgent
 import Synchronization
 import TestSupport
 
+extension JSONValue {
+    init?(_ bytes: [UInt8]) {
+        var reader = JSONReader()
+        guard reader.take(bytes[...]), let value = reader.finish() else { return nil }
+        self = value
+    }
+}
+
 /// A socket that takes the place of sway's. See sway-ipc(7).
 final class FakeSway: Sendable {
     let path: String
@@ -42,7 +50,8 @@ final class FakeSway: Sendable {
     /// One connection.
     final class Talk {
         private let socket: Int32
-        private var buffer: ArraySlice<UInt8> = []
+        private var reader = SwayReader()
+        private var messages: [SwayWire.Message] = []
 
         init(_ socket: Int32) {
             self.socket = socket
@@ -56,12 +65,12 @@ final class FakeSway: Sendable {
         /// The next message; nil if the other side has disconnected.
         func next() throws -> SwayWire.Message? {
             while true {
-                if let message = try SwayWire.take(from: &buffer) { return message }
+                if !messages.isEmpty { return messages.removeFirst() }
                 var chunk = [UInt8](repeating: 0, count: 4_096)
                 let count = recv(socket, &chunk, chunk.count, 0)
                 if count < 0, errno == EAGAIN { throw TestSupportError("Nothing has come.") }
                 guard count > 0 else { return nil }
-                buffer += chunk[..<count]
+                messages += try reader.take(Array(chunk[..<count]))
             }
         }
 

@@ -72,13 +72,11 @@ import Testing
     }
 
     /// By where they are in memory: who copies or moves the rest for each message finds the next one elsewhere.
-    @Test(arguments: ["sway", "pulse"])
-    func `messages that came together are read where they are`(kind: String) throws {
+    @Test func `messages that came together are read where they are`() {
         // A length, no channel, three numbers, and 'L' with the command and the question.
-        let pulse: [UInt8] =
+        let message: [UInt8] =
             [0, 0, 0, 10, 255, 255, 255, 255] + [UInt8](repeating: 0, count: 12)
             + [UInt8(ascii: "L"), 0, 0, 0, 66, UInt8(ascii: "L"), 255, 255, 255, 255]
-        let message = kind == "sway" ? SwayWire.message(SwayWire.Kind.windowEvent, "{}") : pulse
         let count = 3_000
         let bytes = Array(repeatElement(message, count: count).joined())
         let buffer = StreamBuffer()
@@ -91,9 +89,7 @@ import Testing
                 let place = rest.withUnsafeBytes { $0.baseAddress }
                 if let expected, !rest.isEmpty, place != expected { moved += 1 }
                 let before = rest.count
-                let isOne =
-                    kind == "sway"
-                    ? (try? SwayWire.take(from: &rest)) != nil : (try? PulseWire.take(from: &rest)) == .changed
+                let isOne = (try? PulseWire.take(from: &rest)) == .changed
                 if isOne { taken += 1 }
                 expected = place.map { $0 + (before - rest.count) }
                 return isOne
@@ -129,6 +125,38 @@ import Testing
         // A burst of a tenth of the saving, and one more read.
         let time = used.withLock { $0 }
         #expect(time > 0 && time <= elapsed / 10 + 20_000_000, "\(time) of \(elapsed)")
+    }
+
+    @Test func `while a tree of megabytes is read, the loop does other things in between`() throws {
+        let sway = try FakeSway()
+        let thread = try EventThread(name: "source")
+        let path = sway.path
+        let rounds = Recorder<Int>()
+        thread.perform { loop in
+            var count = 0
+            func goOn() {
+                count += 1
+                loop.soon(goOn)
+            }
+            goOn()
+            let driver = SourceDriver(SwaySource(path: path), on: loop) { report in
+                if case .fact(.focus(let found, _), _) = report, found.first?.pid == 7 { rounds.append(count) }
+            }
+            loop.tenant = driver
+            driver.begin()
+        }
+        defer { thread.stop(waits: true) }
+        let talk = try sway.accept()
+        try talk.greet(focused: 0)
+        talk.send(SwayWire.Kind.workspaceEvent, "{}")
+        let title = String(repeating: "x", count: 200)
+        let other = #"{"type": "con", "focused": false, "name": "\#(title)", "pid": 1, "nodes": []},"#
+        let others = String(repeating: other, count: 5_000)
+        let tree = #"{"type": "root", "nodes": ["# + others + FakeSway.tree(focused: 7) + "]}"
+        try #require(try talk.next()?.kind == SwayWire.Kind.tree)
+        talk.send(SwayWire.Kind.tree, tree)
+        try #require(rounds.wait(forCount: 1))
+        #expect(tree.utf8.count > 1 << 20 && rounds.elements[0] >= tree.utf8.count / 16_384, "\(rounds.elements)")
     }
 
     private final class Tenant: LoopTenant {

@@ -262,8 +262,8 @@ import Testing
     func `sway is asked again what it did not answer`(question: String) throws {
         let mute = Mutex(question)
         let desktop = try SilentDesktop(["sway"]) { _, bytes in
-            var (rest, reply) = (bytes[...], [UInt8]())
-            while let message = try? SwayWire.take(from: &rest) {
+            var (reader, reply) = (SwayReader(), [UInt8]())
+            for message in (try? reader.take(bytes)) ?? [] {
                 let isTree = message.kind == SwayWire.Kind.tree
                 let isMuted = mute.withLock { mute in
                     guard mute == (isTree ? "GET_TREE" : "SUBSCRIBE") else { return false }

@@ -59,7 +59,7 @@ import Testing
                 ["a": SourceMaker(reportsFacts: true) { LoggingSource(log) }],
                 deciding: ["a"],
                 on: loop,
-                board: FactBoard(on: loop) { _ in },
+                board: FactBoard(on: loop) {},
                 reset: { name, condition in log.append(condition == nil ? "\(name) is unknown" : "\(name) is off") },
                 deliver: { _, _ in }
             )

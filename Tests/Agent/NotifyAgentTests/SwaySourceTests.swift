@@ -85,18 +85,27 @@ import Testing
 /// How sway's messages are read, without a bus.
 @Suite struct SwayWireTests {
     @Test func `a message is taken once it is complete, and anything else is refused`() throws {
-        let bytes = SwayWire.message(4, "{}") + SwayWire.message(0x8000_0003, "")
-        var buffer: ArraySlice<UInt8> = []
-        var found: [SwayWire.Message] = []
-        for byte in bytes {
-            buffer.append(byte)
-            while let message = try SwayWire.take(from: &buffer) { found.append(message) }
+        let bytes = SwayWire.message(4, #"{"pid": 7}"#) + SwayWire.message(0x8000_0003, "") + SwayWire.message(2, "[]")
+        for size in 1...bytes.count {
+            var reader = SwayReader()
+            var found: [SwayWire.Message] = []
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                found += try reader.take(Array(bytes[start..<min(start + size, bytes.count)]))
+            }
+            #expect(
+                found == [
+                    .init(kind: 4, payload: .object(["pid": .number(7)])), .init(kind: 0x8000_0003, payload: nil),
+                    .init(kind: 2, payload: .array([])),
+                ]
+            )
         }
-        #expect(found == [.init(kind: 4, payload: Array("{}".utf8)), .init(kind: 0x8000_0003, payload: [])])
-        var wrong = Array("i4-ipc".utf8)[...]
-        #expect(throws: SwayWire.Fault.noSuchProtocol) { try SwayWire.take(from: &wrong) }
-        var long = (SwayWire.magic + [1, 0, 0, 1, 0, 0, 0, 0])[...]
-        #expect(throws: SwayWire.Fault.tooLong(16_777_217)) { try SwayWire.take(from: &long) }
+        func fault(of bytes: [UInt8]) -> SwayWire.Fault? {
+            var reader = SwayReader()
+            do throws(SwayWire.Fault) { _ = try reader.take(bytes) } catch { return error }
+            return nil
+        }
+        #expect(fault(of: Array("i4-ipc".utf8)) == .noSuchProtocol)
+        #expect(fault(of: SwayWire.magic + [1, 0, 0, 1, 0, 0, 0, 0]) == .tooLong(16_777_217))
     }
 
     @Test func `the focused window's process is found at any depth; a focused workspace has none`() throws {
@@ -149,8 +158,8 @@ import Testing
                 bytes[Int.random(in: bytes.indices, using: &generator)] = .random(in: 0...255, using: &generator)
             }
             if let value = JSONValue(bytes) { _ = SwayWire.focusedWindow(in: value) }
-            var buffer = (SwayWire.magic + bytes)[...]
-            _ = try? SwayWire.take(from: &buffer)
+            var reader = SwayReader()
+            _ = try? reader.take(SwayWire.magic + bytes)
         }
     }
 }

@@ -75,14 +75,17 @@ enum TextReading {
         let text = String(decoding: bytes, as: UTF8.self)
         switch kind {
         case 0:
-            if let value = JSONValue(bytes) {
+            var reader = JSONReader()
+            if reader.take(bytes.prefix(20)), reader.take(bytes.dropFirst(20)), let value = reader.finish() {
                 _ = SwayWire.focusedWindow(in: value)
                 _ = SwayWire.window(of: value)
             }
         case 1:
             // The magic, so that the rest is reached.
-            var stream = (SwayWire.message(0).prefix(6) + bytes)[...]
-            while let message = try? SwayWire.take(from: &stream) { _ = JSONValue(message.payload) }
+            var reader = SwayReader()
+            for part in [SwayWire.magic, Array(bytes.prefix(20)), Array(bytes.dropFirst(20))] {
+                _ = try? reader.take(part)
+            }
         case 2:
             _ = ProcessFolder.state(inStat: bytes)
             _ = ProcessFolder.startTime(inStat: bytes)

@@ -15,15 +15,14 @@ package final class FactBoard {
     private var isAnnounced = false
     private var pace = Pace()
     /// Makes the agent look, now or at a time of the monotonic clock.
-    private let announce: (FactBoard, Int64?) -> Void
+    private let announce: (Int64?) -> Void
 
     /// - Parameter announce: called with a time if the agent has looked too often.
-    package init(announce: @escaping (Int64?) -> Void) { self.announce = { _, time in announce(time) } }
+    package init(announce: @escaping (Int64?) -> Void) { self.announce = announce }
 
     /// Has a loop look.
-    init(on loop: EventLoop, check: @escaping (FactBoard) -> Void) {
-        announce = { board, time in
-            let work = { check(board) }
+    init(on loop: EventLoop, _ work: @escaping () -> Void) {
+        announce = { time in
             if let time { _ = loop.at(MonotonicTime(nanoseconds: time), work) } else { loop.soon(work) }
         }
     }
@@ -50,7 +49,7 @@ package final class FactBoard {
     private func announceOnce() {
         guard !isAnnounced else { return }
         isAnnounced = true
-        announce(self, pace.due)
+        announce(pace.due)
     }
 
     /// What a source has reported no longer counts.

@@ -10,9 +10,10 @@ final class HyprlandSource: Source {
     private var events: SocketStream?
     private var questions: PacedQuestion?
     private var question: SocketStream?
-    private var answer: [UInt8] = []
+    private var answer = JSONReader(keeping: HyprlandWire.keys)
     private weak var driver: SourceDriver?
-    private var lines = LineSplitter()
+    /// The beginning of the last line.
+    private var line: [UInt8] = []
 
     /// - Parameter limit: how long Hyprland may take to answer, in milliseconds.
     init(folder: String, limit: Int64 = BusLink.usualAnswerLimit) { (self.folder, self.limit) = (folder, limit) }
@@ -39,7 +40,7 @@ final class HyprlandSource: Source {
         questions?.want()
     }
 
-    func end() { (events, questions, question, driver, lines) = (nil, nil, nil, nil, LineSplitter()) }
+    func end() { (events, questions, question, driver, line) = (nil, nil, nil, nil, []) }
 
     private func connect(_ name: String, on loop: EventLoop, _ hear: @escaping ([UInt8]) -> Void) -> SocketStream? {
         SocketStream(
@@ -55,11 +56,15 @@ final class HyprlandSource: Source {
     private static let nonsense = "Hyprland sent something unintelligible"
 
     private func takeEvents(_ bytes: [UInt8]) {
-        guard !bytes.isEmpty, let complete = lines.take(bytes) else {
-            driver?.fail(SourceFault(bytes.isEmpty ? HyprlandSource.gone : HyprlandSource.nonsense))
-            return
+        if bytes.isEmpty { driver?.fail(SourceFault(HyprlandSource.gone)) }
+        for byte in bytes {
+            if byte != UInt8(ascii: "\n") {
+                if line.count < 64 { line.append(byte) }
+                continue
+            }
+            if HyprlandWire.concernsFocus(line) { questions?.want() }
+            line = []
         }
-        if complete.contains(where: HyprlandWire.concernsFocus) { questions?.want() }
     }
 
     // MARK: - Questions
@@ -67,7 +72,7 @@ final class HyprlandSource: Source {
     /// Each takes a connection of its own, which ends behind the answer. Hyprland does not draw while it answers.
     private func ask() {
         guard let driver else { return }
-        answer = []
+        answer = JSONReader(keeping: HyprlandWire.keys)
         question = connect(".socket.sock", on: driver.loop) { [weak self] bytes in self?.takeAnswer(bytes) }
         if question?.ask(HyprlandWire.question, "activewindow") != true {
             driver.fail(SourceFault(HyprlandSource.gone))
@@ -75,13 +80,12 @@ final class HyprlandSource: Source {
     }
 
     private func takeAnswer(_ bytes: [UInt8]) {
-        answer += bytes
         guard bytes.isEmpty else {
-            if answer.count > 1_048_576 { driver?.fail(SourceFault(HyprlandSource.nonsense)) }
+            if !answer.take(bytes[...]) { driver?.fail(SourceFault(HyprlandSource.nonsense)) }
             return
         }
         question = nil
-        let found = HyprlandWire.answer(answer)
+        let found = HyprlandWire.answer(answer.finish())
         // If something has happened since it was asked, it is asked once more, perhaps at once.
         questions?.isAnswered()
         switch found {

@@ -17,11 +17,13 @@ package enum HyprlandWire {
         return ["activewindowv2", "closewindow", "fullscreen"].contains(name)
     }
 
+    package static let keys: Set = ["pid", "class", "fullscreen"]
+
     /// The answer to the question.
     ///
     /// - Returns: nil if it is unintelligible.
-    package static func answer(_ bytes: [UInt8]) -> Answer? {
-        guard let value = JSONValue(bytes), case .object(let members) = value else { return nil }
+    package static func answer(_ value: JSONValue?) -> Answer? {
+        guard let value, case .object(let members) = value else { return nil }
         if members.isEmpty { return .nobody }
         guard let pid = value["pid"]?.integer else { return nil }
         // A window that is not mapped yet has no process.

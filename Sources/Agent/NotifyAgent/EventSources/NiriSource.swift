@@ -8,7 +8,6 @@ final class NiriSource: Source {
     private let limit: Int64
     private var stream: SocketStream?
     private weak var driver: SourceDriver?
-    private var lines = LineSplitter()
     private var wire = NiriWire()
 
     /// - Parameter limit: how long niri may take to answer, in milliseconds.
@@ -32,19 +31,19 @@ final class NiriSource: Source {
         guard stream.ask(NiriWire.request, "EventStream") else { throw SourceFault(NiriSource.gone) }
     }
 
-    func end() { (stream, driver, lines, wire) = (nil, nil, LineSplitter(), NiriWire()) }
+    func end() { (stream, driver, wire) = (nil, nil, NiriWire()) }
 
     private static let gone = "niri went away"
     private static let nonsense = "niri sent something unintelligible"
 
     private func read(_ bytes: [UInt8]) {
-        guard !bytes.isEmpty, let complete = lines.take(bytes) else {
-            driver?.fail(SourceFault(bytes.isEmpty ? NiriSource.gone : NiriSource.nonsense))
+        if bytes.isEmpty {
+            driver?.fail(SourceFault(NiriSource.gone))
             return
         }
-        var mayHaveMoved = false
+        let mayHaveMoved: Bool
         do throws(NiriWire.Fault) {
-            for line in complete where try wire.take(line) { mayHaveMoved = true }
+            mayHaveMoved = try wire.take(bytes)
         } catch {
             driver?.fail(SourceFault(error == .refused ? "niri refused its event stream" : NiriSource.nonsense))
             return

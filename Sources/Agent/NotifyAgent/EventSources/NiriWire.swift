@@ -23,8 +23,13 @@ package struct NiriWire {
     package static let request = Array("\"EventStream\"\n".utf8)
 
     /// More than anybody has.
-    private static let maximumWindows = 16_384
+    private static let maximumWindows = 4_096
+    private static let keys: Set = [
+        "WindowsChanged", "windows", "WindowOpenedOrChanged", "window", "WindowClosed", "WindowFocusChanged",
+        "id", "pid", "app_id", "is_focused",
+    ]
 
+    private var line = JSONReader(keeping: keys)
     private var windows: [Double: DesktopWindow] = [:]
     private var focused: Double?
     private var hasBegun = false
@@ -36,11 +41,23 @@ package struct NiriWire {
     /// The focused window; nil if none is.
     package var window: DesktopWindow? { focused.flatMap { windows[$0] } }
 
-    /// Takes in a line.
+    /// Takes in what has come.
     ///
     /// - Returns: whether it may be about the focus.
-    package mutating func take(_ line: [UInt8]) throws(Fault) -> Bool {
-        guard let value = JSONValue(line), case .object(let members) = value else { throw .unintelligible }
+    package mutating func take(_ bytes: [UInt8]) throws(Fault) -> Bool {
+        var (rest, mayHaveMoved) = (bytes[...], false)
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            guard line.take(rest[..<end]), let value = line.finish() else { throw .unintelligible }
+            line = JSONReader(keeping: NiriWire.keys)
+            if try take(value) { mayHaveMoved = true }
+            rest = rest[(end + 1)...]
+        }
+        guard line.take(rest) else { throw .unintelligible }
+        return mayHaveMoved
+    }
+
+    private mutating func take(_ value: JSONValue) throws(Fault) -> Bool {
+        guard case .object(let members) = value else { throw .unintelligible }
         guard hasBegun else {
             if value["Err"] != nil { throw .refused }
             guard value["Ok"] != nil else { throw .unintelligible }

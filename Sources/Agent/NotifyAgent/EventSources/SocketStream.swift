@@ -95,7 +95,7 @@ final class SocketStream {
     /// - Returns: nil if there is nothing yet.
     private static func receive(from socket: Int32) -> [UInt8]? {
         var (count, code): (Int, Int32) = (0, 0)
-        let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
+        let bytes = [UInt8](unsafeUninitializedCapacity: 16_384) { buffer, initialized in
             count = recv(socket, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
             if count < 0 { code = errno }
             initialized = max(0, count)
@@ -122,25 +122,5 @@ final class StreamBuffer {
         let count = bytes.count - rest.count
         rest = []
         if count > 0 { bytes.removeFirst(count) }
-    }
-}
-
-/// Splits a stream into lines.
-package struct LineSplitter {
-    /// A window list of thousands of windows has a few megabytes.
-    private static let maximum = 16_777_216
-
-    private var rest: [UInt8] = []
-
-    package init() {}
-
-    /// - Returns: the lines that are complete; nil if one is too long.
-    package mutating func take(_ bytes: [UInt8]) -> [[UInt8]]? {
-        guard let end = bytes.lastIndex(of: UInt8(ascii: "\n")) else {
-            rest += bytes
-            return rest.count <= LineSplitter.maximum ? [] : nil
-        }
-        defer { rest = Array(bytes[(end + 1)...]) }
-        return (rest + bytes[..<end]).split(separator: UInt8(ascii: "\n")).map { Array($0) }
     }
 }

@@ -140,12 +140,14 @@ final class SourceDriver: LoopTenant {
     }
 
     /// A window has the focus, or none has.
-    func reportFocus(_ window: DesktopWindow?) {
+    ///
+    /// - Parameter count: how many times it was somewhere else or there, as far as was told.
+    func reportFocus(_ window: DesktopWindow?, count: UInt64 = 1) {
         isLive()
         let processes = window.map { window in
             [FocusedProcess(pid: window.pid, window: window.application, isFullscreen: window.isFullscreen)]
         }
-        report(.fact(.focus(processes ?? [])))
+        report(.fact(.focus(processes ?? []), count: count))
     }
 
     /// It has reported how things are, and will report what changes.
@@ -178,8 +180,6 @@ struct LastState {
 
 /// A source that may hang for as long as what it asks: it lives on a thread of its own, and this stands for it on the
 /// agent's.
-///
-/// Of facts that come fast only the newest is passed on, by a board on that thread.
 final class ThreadedSource: Source {
     private let name: String
     /// Who is asked by blocking calls, if anybody is, and how long an answer may take, in milliseconds.
@@ -216,15 +216,8 @@ final class ThreadedSource: Source {
             self.notices = notices
             thread?.watchBlocking { notices.send(true) }
         }
-        thread?.perform { [name, make, wanted] loop in
-            let board = FactBoard(on: loop) { board in
-                guard let news = board.take()[name] else { return }
-                if let condition = news.condition { port.send(.condition(condition)) }
-                if let fact = news.fact { port.send(.fact(fact, count: news.count)) }
-            }
-            let driver = SourceDriver(make(), on: loop) { report in
-                if !board.post(name, report) { port.send(report) }
-            }
+        thread?.perform { [make, wanted] loop in
+            let driver = SourceDriver(make(), on: loop) { report in port.send(report) }
             loop.tenant = driver
             driver.source.want(wanted)
             driver.begin()

@@ -73,16 +73,13 @@ struct DecidingSource: Sendable {
             return X11Source.onThread(display: display, seesFullscreen: seesFullscreen)
         },
         DecidingSource("sway", unless: { $0.absence ?? SwaySource.obstacle($0.variables) }) { environment in
-            let path = environment.variables["SWAYSOCK"] ?? ""
-            return ThreadedSource("sway") { SwaySource(path: path) }
+            SwaySource(path: environment.variables["SWAYSOCK"] ?? "")
         },
         DecidingSource("niri", unless: { $0.absence ?? NiriSource.obstacle($0.variables) }) { environment in
-            let path = environment.variables["NIRI_SOCKET"] ?? ""
-            return ThreadedSource("niri") { NiriSource(path: path) }
+            NiriSource(path: environment.variables["NIRI_SOCKET"] ?? "")
         },
         DecidingSource("hyprland", unless: { $0.absence ?? HyprlandSource.obstacle($0.variables) }) { environment in
-            let folder = HyprlandSource.folder(environment.variables) ?? ""
-            return ThreadedSource("hyprland") { HyprlandSource(folder: folder) }
+            HyprlandSource(folder: HyprlandSource.folder(environment.variables) ?? "")
         },
         DecidingSource(LomiriSource.name, unless: { $0.absence ?? LomiriSource.obstacle($0.variables) }) {
             LomiriSource($0.link)

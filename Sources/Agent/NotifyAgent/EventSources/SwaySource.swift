@@ -8,7 +8,9 @@ final class SwaySource: Source {
     private let limit: Int64
     private var stream: SocketStream?
     private weak var driver: SourceDriver?
-    private var buffer = StreamBuffer()
+    private var reader = SwayReader()
+    /// What has the focus, and how often that has changed, since it was reported.
+    private var news: (window: DesktopWindow?, count: UInt64)?
     private var trees: PacedQuestion?
     /// Whether a window has told since the tree was asked for that it has the focus.
     private var isTreeOutdated = false
@@ -40,23 +42,19 @@ final class SwaySource: Source {
     }
 
     func end() {
-        (stream, driver, buffer) = (nil, nil, StreamBuffer())
+        (stream, driver, reader, news) = (nil, nil, SwayReader(), nil)
         (trees, isTreeOutdated) = (nil, false)
     }
 
     /// - Returns: why the connection is to be given up, if it is.
     private func take(_ bytes: [UInt8]) -> String? {
         if bytes.isEmpty { return SwaySource.gone }
+        guard let messages = try? reader.take(bytes) else { return "what answers at $SWAYSOCK is not sway" }
         var reason: String?
-        do throws(SwayWire.Fault) {
-            try buffer.take(bytes) { (rest) throws(SwayWire.Fault) in
-                guard let message = try SwayWire.take(from: &rest) else { return false }
-                reason = handle(message)
-                return reason == nil
-            }
-        } catch {
-            return "what answers at $SWAYSOCK is not sway"
-        }
+        for message in messages where reason == nil { reason = handle(message) }
+        // Whose window that is takes time to find out.
+        if let news { driver?.reportFocus(news.window, count: news.count) }
+        news = nil
         return reason
     }
 
@@ -68,17 +66,17 @@ final class SwaySource: Source {
         switch message.kind {
         case SwayWire.Kind.subscribe:
             guard stream?.isAnswered("SUBSCRIBE") == true else { return SwaySource.nonsense }
-            return JSONValue(message.payload)?["success"]?.isTrue == true
+            return message.payload?["success"]?.isTrue == true
                 ? nil : "sway refused the subscription to its windows"
         case SwayWire.Kind.tree:
-            guard stream?.isAnswered("GET_TREE") == true, let tree = JSONValue(message.payload) else {
+            guard stream?.isAnswered("GET_TREE") == true, let tree = message.payload else {
                 return SwaySource.nonsense
             }
             let isOutdated = isTreeOutdated
             trees?.isAnswered()
             return isOutdated ? nil : report(SwayWire.focusedWindow(in: tree))
         case SwayWire.Kind.windowEvent:
-            guard let event = JSONValue(message.payload), let change = event["change"]?.text,
+            guard let event = message.payload, let change = event["change"]?.text,
                 let container = event["container"]
             else { return SwaySource.nonsense }
             if change == "focus" {
@@ -104,10 +102,11 @@ final class SwaySource: Source {
     }
 
     private func report(_ focus: SwayWire.Focus) -> String? {
+        let count = (news?.count ?? 0) + 1
         switch focus {
         case .unknown: return "the compositor does not report which process a window belongs to"
-        case .nobody: driver?.reportFocus(nil)
-        case .window(let window): driver?.reportFocus(window)
+        case .nobody: news = (nil, count)
+        case .window(let window): news = (window, count)
         }
         return nil
     }

@@ -12,12 +12,10 @@ package enum SwayWire {
 
     package struct Message: Equatable, Sendable {
         package let kind: UInt32
-        package let payload: [UInt8]
+        /// What is of interest here; nil if it is not JSON.
+        package let payload: JSONValue?
 
-        package init(kind: UInt32, payload: [UInt8]) {
-            self.kind = kind
-            self.payload = payload
-        }
+        package init(kind: UInt32, payload: JSONValue?) { (self.kind, self.payload) = (kind, payload) }
     }
 
     package enum Fault: Error, Equatable {
@@ -26,9 +24,13 @@ package enum SwayWire {
     }
 
     package static let magic = Array("i3-ipc".utf8)
-    private static let headerSize = 14
+    fileprivate static let headerSize = 14
     /// A tree of thousands of windows has a few megabytes.
-    package static let maximumSize: UInt32 = 16_777_216
+    fileprivate static let maximumSize: UInt32 = 16_777_216
+    fileprivate static let keys: Set = [
+        "success", "change", "container", "nodes", "floating_nodes", "focused", "type", "pid",
+        "app_id", "window_properties", "class", "fullscreen_mode",
+    ]
 
     /// A message as it is sent; numbers are in the machine's own byte order.
     package static func message(_ kind: UInt32, _ payload: String = "") -> [UInt8] {
@@ -36,21 +38,6 @@ package enum SwayWire {
         withUnsafeBytes(of: UInt32(payload.utf8.count)) { bytes += $0 }
         withUnsafeBytes(of: kind) { bytes += $0 }
         return bytes + payload.utf8
-    }
-
-    /// Takes the first message off a buffer, without moving what is behind it; nil if it is not all there yet.
-    package static func take(from buffer: inout ArraySlice<UInt8>) throws(Fault) -> Message? {
-        guard buffer.prefix(magic.count).elementsEqual(magic.prefix(buffer.count)) else { throw .noSuchProtocol }
-        guard buffer.count >= headerSize else { return nil }
-        func number(at offset: Int) -> UInt32 {
-            buffer.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
-        }
-        let (length, kind) = (number(at: 6), number(at: 10))
-        guard length <= maximumSize else { throw .tooLong(length) }
-        guard buffer.count >= headerSize + Int(length) else { return nil }
-        let rest = buffer.dropFirst(headerSize)
-        buffer = rest.dropFirst(Int(length))
-        return Message(kind: kind, payload: Array(rest.prefix(Int(length))))
     }
 
     /// What has the focus.
@@ -88,5 +75,50 @@ package enum SwayWire {
             }
         }
         return nil
+    }
+}
+
+/// Reads messages as they come. Only what is still missing of one is kept of it besides what it says.
+package struct SwayReader {
+    private var header: [UInt8] = []
+    /// How much of the payload has yet to come.
+    private var missing = 0
+    private var payload = JSONReader(keeping: SwayWire.keys)
+    private var isJSON = true
+
+    package init() {}
+
+    /// - Returns: the messages that are complete by now.
+    package mutating func take(_ bytes: [UInt8]) throws(SwayWire.Fault) -> [SwayWire.Message] {
+        var (rest, messages) = (bytes[...], [SwayWire.Message]())
+        func takePart(_ length: Int) -> ArraySlice<UInt8> {
+            defer { rest = rest.dropFirst(length) }
+            return rest.prefix(length)
+        }
+        while !rest.isEmpty {
+            if header.count < SwayWire.headerSize {
+                header += takePart(SwayWire.headerSize - header.count)
+                try begin()
+                if header.count < SwayWire.headerSize { break }
+            }
+            let part = takePart(missing)
+            missing -= part.count
+            isJSON = isJSON && payload.take(part)
+            if missing > 0 { break }
+            messages.append(SwayWire.Message(kind: number(at: 10), payload: isJSON ? payload.finish() : nil))
+            self = SwayReader()
+        }
+        return messages
+    }
+
+    private mutating func begin() throws(SwayWire.Fault) {
+        guard header.starts(with: SwayWire.magic.prefix(header.count)) else { throw .noSuchProtocol }
+        guard header.count == SwayWire.headerSize else { return }
+        guard number(at: 6) <= SwayWire.maximumSize else { throw .tooLong(number(at: 6)) }
+        missing = Int(number(at: 6))
+    }
+
+    private func number(at offset: Int) -> UInt32 {
+        header.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) }
     }
 }
