@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CDBusShim
 import CLinux
 import Glibc
 package import NotifyNames
 
 /// A private connection to a bus: messages in, messages out.
 ///
-/// libdbus finds the bus and authenticates; then the socket is ours, before a single message has passed, and libdbus'
-/// connection is given up: there must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
+/// A ``Handshake`` opens it. What is sent before waits until the bus has authenticated it.
 ///
 /// It is used by one thread at a time, which its owner ensures.
 package final class BusConnection {
-    /// The serial whose reply means that the bus has accepted the connection.
-    package let helloSerial: UInt32 = 1
     /// How much may be queued for writing, in bytes. A bus that is reading accepts much more than this in a second.
     private static let queueLimit = 268_435_456
 
-    /// libdbus' half of an entry, until the bus has accepted the connection.
-    private var entry: OpaquePointer?
-    private var socket: Int32 = -1
-    /// The socket of either, which the program may have closed.
-    private var own: OwnDescriptor
+    /// The socket, which the program may have closed; nil until the bus has authenticated it.
+    private var own: OwnDescriptor?
     /// Has the socket closed in the child of fork(2), which would share it: its messages would get in between, and the
-    /// bus would wait for both to close it. Forks wait while it is opened and not yet marked.
+    /// bus would wait for both to close it.
     private var mark: OpaquePointer?
     private let output = BusOutput()
     private let reader: MessageReader
@@ -38,73 +31,40 @@ package final class BusConnection {
     /// specification, "UUIDs".
     package private(set) var busGUID = ""
 
-    /// Connects and calls Hello; the reply has `helloSerial`.
-    ///
-    /// - Parameters:
-    ///   - takesDescriptors: whether messages may carry descriptors. If not, the kernel drops them.
-    ///   - limit: how long the bus may take to accept the connection, in milliseconds.
-    package init(
-        address: String,
-        title: String,
-        takesDescriptors: Bool = false,
-        within limit: Int32 = 10_000
-    ) throws(NotifyBusError) {
+    /// - Parameter takesDescriptors: whether messages may carry descriptors. If not, the kernel drops them.
+    init(takesDescriptors: Bool) {
         reader = MessageReader(takesDescriptors: takesDescriptors)
-        linux_delay_forks()
-        defer { linux_allow_forks() }
-        var error = nb_error()
-        guard let entry = nb_enter(address, limit, &error) else {
-            let (reason, name) = (BusConnection.text(&error.message), BusConnection.text(&error.name))
-            if name == NB_TIMED_OUT {
-                throw NotifyBusError(
-                    .timedOut,
-                    "The bus did not accept the connection in time; it may be stopped or overloaded.",
-                    busErrorName: name
-                )
-            }
-            // These concern this program's own resources; there may be a bus all the same.
-            let isOurs = ["org.freedesktop.DBus.Error.LimitsExceeded", "org.freedesktop.DBus.Error.NoMemory"]
-                .contains(name)
-            throw NotifyBusError(
-                isOurs ? .failed : .noBus,
-                "\(capitalized(title)) cannot be reached: \(reason).",
-                busErrorName: name
-            )
-        }
-        self.entry = entry
-        own = OwnDescriptor(nb_entry_fd(entry))
-        mark = linux_close_in_child(nb_entry_fd(entry), true)
-        // Waits, like whatever is sent after it, until the bus has accepted the connection.
-        send(.busCall("Hello"))
+    }
+
+    /// Takes the socket, once the bus has authenticated it. Forks wait meanwhile.
+    func begin(_ socket: Int32, busGUID: String) {
+        self.busGUID = busGUID
+        own = OwnDescriptor(socket)
+        mark = linux_close_in_child(socket, true)
     }
 
     deinit {
         linux_delay_forks()
         defer { linux_allow_forks() }
         linux_keep_in_child(mark)
-        if let entry { nb_give_up(entry) }
-        guard socket >= 0, own.isOurs else { return }
+        guard isOurs else { return }
         if isLeft {
-            close(socket)
+            close(descriptor)
             return
         }
         // The lifecycle agent may hold a duplicate of the socket, so close(2) alone would not end the connection.
-        shutdown(socket, Int32(SHUT_RDWR))
-        close(socket)
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        close(descriptor)
     }
 
-    /// The socket. It changes once the bus has accepted the connection, and then stays open until the connection is
-    /// released.
-    package var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? socket }
+    /// The socket, which stays open until the connection is released; -1 until the bus has authenticated it.
+    package var descriptor: Int32 { own?.number ?? -1 }
 
     /// Whether the socket is still ours. If not, the connection has ended.
-    package var isOurs: Bool { own.isOurs }
+    package var isOurs: Bool { own?.isOurs == true }
 
     /// The events for which to poll(2) the socket.
-    package var events: Int16 {
-        if let entry { return nb_entry_events(entry) }
-        return output.isEmpty ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT)
-    }
+    package var events: Int16 { output.isEmpty ? Int16(POLLIN) : Int16(POLLIN) | Int16(POLLOUT) }
 
     /// Takes what poll(2) has reported for the socket: the next `peek` or `next` first reads and writes accordingly.
     package func report(_ events: Int16) { reported = events }
@@ -114,45 +74,15 @@ package final class BusConnection {
         let events = reported
         reported = 0
         if isLeft { return }
-        guard own.isOurs else {
+        guard isOurs else {
             hasEnded = true
             return
         }
-        if let entry { return enter(entry, events) }
-        if events & Int16(POLLOUT) != 0 { output.flush(to: socket) }
+        if events & Int16(POLLOUT) != 0 { output.flush(to: descriptor) }
         // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
-        guard events & ~Int16(POLLOUT) != 0, let count = reader.fill(from: socket) else { return }
+        guard events & ~Int16(POLLOUT) != 0, let count = reader.fill(from: descriptor) else { return }
         if count == 0 { hasEnded = true }
         readCount &+= UInt64(count)
-    }
-
-    /// Continues with what poll(2) reports as possible, before the bus has accepted the connection.
-    private func enter(_ entry: OpaquePointer, _ events: Int16) {
-        switch nb_entry_service(entry, events) {
-        case NB_LET_IN:
-            var guid = nb_error()
-            linux_delay_forks()
-            socket = nb_take_socket(entry, &guid)
-            if socket >= 0 {
-                own = OwnDescriptor(socket)
-                linux_keep_in_child(mark)
-                mark = linux_close_in_child(socket, true)
-            }
-            linux_allow_forks()
-            guard socket >= 0 else {
-                hasEnded = true
-                return
-            }
-            self.entry = nil
-            busGUID = BusConnection.text(&guid.message)
-            output.flush(to: socket)
-        case NB_REFUSED: hasEnded = true
-        default: break
-        }
-    }
-
-    private static func text<Buffer>(_ buffer: inout Buffer) -> String {
-        withUnsafeBytes(of: &buffer) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
 
     /// Whether somebody else goes on reading with a duplicate of the socket.
@@ -171,11 +101,11 @@ package final class BusConnection {
     ///
     /// - Returns: whether it was, in time.
     package func flush(until limit: MonotonicTime) -> Bool {
-        guard entry == nil else { return false }
+        guard descriptor >= 0 else { return false }
         while true {
-            output.flush(to: socket)
+            output.flush(to: descriptor)
             if output.isEmpty { return true }
-            var request = pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)
+            var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             let time = limit.millisecondsFromNow
             guard time > 0, poll(&request, 1, time) >= 0 || errno == EINTR else { return false }
         }
@@ -226,7 +156,7 @@ package final class BusConnection {
         // Zero is not a valid serial.
         nextSerial = nextSerial == .max ? 1 : nextSerial + 1
         sentCount &+= UInt64(bytes.count)
-        let open = entry == nil && !gathers && !collects && own.isOurs ? socket : nil
+        let open = !gathers && !collects && isOurs ? descriptor : nil
         return bytes.withUnsafeBytes { output.write($0, descriptors, to: open) }
     }
 
@@ -248,7 +178,7 @@ package final class BusConnection {
 
     /// Writes what is held back, unless that is still being gathered.
     package func writeQueued() {
-        if !gathers, entry == nil, own.isOurs { output.flush(to: socket) }
+        if !gathers, isOurs { output.flush(to: descriptor) }
     }
 
     /// How many bytes are queued.
@@ -267,20 +197,10 @@ package final class BusConnection {
     package private(set) var sentCount: UInt64 = 0
 
     /// Since when the bus has accepted nothing of what is queued; nil if nothing is.
-    package var stalledSince: MonotonicTime? { entry == nil ? output.stalledSince : nil }
+    package var stalledSince: MonotonicTime? { output.stalledSince }
 }
 
-// MARK: - Errors
-
 extension BusConnection {
-    package static func refusedEntry(_ title: String) -> NotifyBusError {
-        NotifyBusError(
-            .noBus,
-            "\(capitalized(title)) closed the connection instead of accepting it; "
-                + "it may belong to another user."
-        )
-    }
-
     package static func lossError(_ title: String) -> NotifyBusError {
         NotifyBusError(.disconnected, "\(capitalized(title)) closed the connection.")
     }

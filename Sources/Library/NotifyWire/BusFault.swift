@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import NotifyNames
+
 /// An error reply to a call.
 package struct BusFault: Error, Sendable {
     package let name: String
@@ -49,10 +51,26 @@ package struct BusFault: Error, Sendable {
         BusFault(name: silence, message: "There was no answer within \(milliseconds.asSeconds).")
     }
 
+    /// What it means if the bus has refused something.
+    package func error(of code: NotifyBusError.Code, by title: String) -> NotifyBusError {
+        let reason = message.isEmpty ? "it gave no reason" : message
+        return NotifyBusError(code, "The request was refused by \(title): \(reason).", busErrorName: name)
+    }
+
     package static let lost = BusFault(
         name: "org.freedesktop.DBus.Error.Disconnected",
         message: "The connection is closed."
     )
+}
+
+extension BusMessage {
+    /// What an error reply says.
+    package var fault: BusFault {
+        BusFault(
+            name: errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",
+            message: text.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        )
+    }
 }
 
 extension Int64 {

@@ -147,7 +147,9 @@ import Testing
     // MARK: - Driving a connection by hand
 
     private func open(_ bus: PrivateBus, takesDescriptors: Bool = false) throws -> BusConnection {
-        try BusConnection(address: bus.address, title: "the bus", takesDescriptors: takesDescriptors)
+        let handshake = try Handshake(address: bus.address, title: "the bus", takesDescriptors: takesDescriptors)
+        _ = try handshake.wait()
+        return handshake.connection
     }
 
     private func nextMessage(_ connection: BusConnection, timeout: Int32) throws -> BusMessage? {

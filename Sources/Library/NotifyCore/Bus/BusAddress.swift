@@ -61,7 +61,7 @@ extension NotifyCenter.Bus {
     /// Whether nobody listens at the address any more, so that the bus has ended.
     package var isDeserted: Bool {
         do throws(NotifyBusError) {
-            _ = try BusConnection(address: resolveAddress(), title: title)
+            _ = try Handshake(address: resolveAddress(), title: title)
             return false
         } catch {
             // Anything else, such as running out of descriptors, says nothing about the bus.

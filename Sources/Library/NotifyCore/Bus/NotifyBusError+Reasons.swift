@@ -42,10 +42,6 @@ extension NotifyBusError {
     package static func failed(_ sentence: String, _ code: Int32) -> NotifyBusError {
         NotifyBusError(.failed, sentence, errno: code)
     }
-
-    static func timedOut(_ what: String) -> NotifyBusError {
-        NotifyBusError(.timedOut, "The bus did not \(what) in time; it may be stopped or overloaded.")
-    }
 }
 
 func describe(errno code: Int32) -> String {

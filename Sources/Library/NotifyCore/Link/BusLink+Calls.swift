@@ -65,7 +65,7 @@ extension BusLink {
         send(
             .call(destination, path: path, interface: interface, member: member, arguments, activates: activates),
             to: peer,
-            .call(completion),
+            completion,
             limit: waitsForever || peer == .bus ? nil : answerLimit
         )
     }
@@ -102,7 +102,7 @@ extension BusLink {
         send(
             .busCall("StartServiceByName", [.string(name), .uint32(0)]),
             to: .bus,
-            .call(completion),
+            completion,
             limit: answerLimit
         )
     }
@@ -116,7 +116,7 @@ extension BusLink {
         of interface: String? = nil,
         then completion: @escaping (BusAnswer) -> Void = { _ in }
     ) {
-        send(.busCall(member, arguments, of: interface ?? BusMessage.busName), to: .bus, .call(completion))
+        send(.busCall(member, arguments, of: interface ?? BusMessage.busName), to: .bus, completion)
     }
 
     /// Sends what `body` sends as a unit, so that the bus passes on nothing in between.
@@ -217,7 +217,7 @@ extension BusLink {
     func send(
         _ message: OutgoingMessage,
         to peer: BusCalls<Question>.Peer,
-        _ question: Question,
+        _ question: @escaping Question,
         limit: Int64? = nil
     ) {
         if let connection {
@@ -233,38 +233,13 @@ extension BusLink {
     func endLateQuestions() {
         guard let answerLimit, let first = questions.deadline, first <= .now else { return }
         for question in questions.takeLate(at: .now) {
-            if case .call(let completion) = question { completion(.failure(.noAnswer(within: answerLimit))) }
+            question(.failure(.noAnswer(within: answerLimit)))
         }
     }
 
     func answer(_ question: Question, with message: BusMessage) {
-        switch question {
-        case .hello:
-            welcome(message)
-        case .call(let completion):
-            let values = message.kind == .reply ? message.arguments() : nil
-            completion(values.map { .success($0) } ?? .failure(message.fault))
-        }
-    }
-
-    private func welcome(_ message: BusMessage) {
-        if message.kind == .reply {
-            becomeReady(as: message.text.map { String(decoding: $0, as: UTF8.self) } ?? "")
-        } else {
-            lose(message.refusalError(by: bus.title))
-        }
-    }
-}
-
-extension BusMessage {
-    /// What an error reply of a bus means.
-    func refusalError(by title: String) -> NotifyBusError { fault.error(of: .noBus, by: title) }
-
-    fileprivate var fault: BusFault {
-        BusFault(
-            name: errorName.map { String(cString: $0) } ?? "org.freedesktop.DBus.Error.Failed",
-            message: text.map { String(decoding: $0, as: UTF8.self) } ?? ""
-        )
+        let values = message.kind == .reply ? message.arguments() : nil
+        question(values.map { .success($0) } ?? .failure(message.fault))
     }
 }
 
@@ -345,12 +320,6 @@ extension BusAnswer {
 }
 
 extension BusFault {
-    /// What it means if the bus has refused something.
-    func error(of code: NotifyBusError.Code, by title: String) -> NotifyBusError {
-        let reason = message.isEmpty ? "it gave no reason" : message
-        return NotifyBusError(code, "The request was refused by \(title): \(reason).", busErrorName: name)
-    }
-
     static func unreadableAnswer(to member: String) -> BusFault {
         BusFault(
             name: "org.freedesktop.DBus.Error.InvalidSignature",

@@ -9,13 +9,10 @@ import Glibc
 ///
 /// It belongs to one thread at a time, which drives it: the leader of a center, or the event loop of the agent.
 package final class BusLink {
-    enum Phase { case closed, opening(until: MonotonicTime), ready }
+    enum Phase { case closed, opening(Handshake), ready }
 
-    /// The purpose of a call.
-    enum Question {
-        case hello
-        case call((BusAnswer) -> Void)
-    }
+    /// What becomes of the answer to a call.
+    typealias Question = (BusAnswer) -> Void
 
     /// What an event loop grants the connection, and how it is used.
     struct Turn {
@@ -31,8 +28,6 @@ package final class BusLink {
         var readCountNoted: UInt64 = 0
     }
 
-    /// How long the bus may take to answer Hello, in milliseconds.
-    private static let openingLimit: Int64 = 10_000
     /// How long whoever is called may take to answer, in milliseconds, as long as libdbus waits.
     package static let usualAnswerLimit: Int64 = 25_000
 
@@ -74,9 +69,14 @@ package final class BusLink {
     var serviceRequest: PollRequest {
         switch phase {
         case .closed: PollRequest(deadline: retry.time)
-        case .opening(let limit): request(deadline: limit)
+        case .opening(let handshake):
+            PollRequest(descriptor: handshake.descriptor, events: handshake.events, deadline: handshake.limit)
         case .ready:
-            request(deadline: .earlier(questions.deadline, .earlier(peer?.deadline, stallDeadline)))
+            PollRequest(
+                descriptor: descriptor,
+                events: connection?.events ?? 0,
+                deadline: .earlier(questions.deadline, .earlier(peer?.deadline, stallDeadline))
+            )
         }
     }
 
@@ -84,11 +84,6 @@ package final class BusLink {
     private var stallDeadline: MonotonicTime? {
         guard let limit = peer?.stallLimit, let since = connection?.stalledSince else { return nil }
         return since + limit
-    }
-
-    private func request(deadline: MonotonicTime?) -> PollRequest {
-        guard let connection else { return PollRequest() }
-        return PollRequest(descriptor: connection.descriptor, events: connection.events, deadline: deadline)
     }
 
     /// Whether the bus has accepted the connection.
@@ -99,9 +94,13 @@ package final class BusLink {
         switch phase {
         case .closed:
             if let time = retry.time, time <= .now { connect() }
-        case .opening(let limit) where limit <= .now:
-            lose(.timedOut("accept the connection"))
-        case .opening, .ready:
+        case .opening(let handshake):
+            switch handshake.proceed(events) {
+            case .success(let welcome): becomeReady(as: welcome.text.map { String(decoding: $0, as: UTF8.self) } ?? "")
+            case .failure(let error): lose(error)
+            case nil: break
+            }
+        case .ready:
             if events != 0 { connection?.report(events) }
             // What is queued is written first if the bus reads again.
             if let limit = stallDeadline, limit <= .now, events & Int16(POLLOUT) == 0 {
@@ -158,26 +157,25 @@ package final class BusLink {
 
     private func connect() {
         do throws(NotifyBusError) {
-            let connection = try BusConnection(
+            let handshake = try Handshake(
                 address: bus.resolveAddress(),
                 title: bus.title,
                 takesDescriptors: peer?.takesDescriptors ?? false
             )
-            connection.refusesCall = { [unowned self] message in
+            handshake.connection.refusesCall = { [unowned self] message in
                 guard let peer, let sender = message.sender else { return false }
                 return peer.refuses(BusCall.Head(sender: String(cString: sender), message: message))
             }
-            questions.begin(connection.helloSerial, to: .bus, for: .hello)
-            self.connection = connection
+            connection = handshake.connection
             turn.readCountNoted = 0
-            phase = .opening(until: .now + BusLink.openingLimit)
+            phase = .opening(handshake)
         } catch {
             lose(error)
         }
     }
 
     /// The bus has accepted the connection, under this name.
-    func becomeReady(as name: String) {
+    private func becomeReady(as name: String) {
         uniqueName = name
         phase = .ready
         retry.reset()
@@ -212,7 +210,7 @@ package final class BusLink {
     private func failQuestions() {
         let unanswered = questions.purposes
         forgetConnection()
-        for case .call(let completion) in unanswered { completion(.failure(.lost)) }
+        for question in unanswered { question(.failure(.lost)) }
     }
 
     private func forgetConnection() {

@@ -252,7 +252,7 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
         let askAgain: (() -> Void)? =
             tries > 1 ? { [self] in ask(question, tries: tries - 1, then: completion) } : nil
         // This alone is no reason to connect to the bus.
-        guard link.descriptor >= 0 else {
+        guard link.connection != nil else {
             if let askAgain, isReturning, link.isReconnecting { return held.append((askAgain, fail)) }
             return fail(link.lossError ?? .disconnected)
         }

@@ -11,7 +11,7 @@ extension Outbox {
     ///
     /// - Returns: whether the leader has to continue.
     func open(until deadline: MonotonicTime?) throws(NotifyBusError) -> Bool {
-        let busLimit = MonotonicTime.now + Outbox.openingLimit
+        let busLimit = MonotonicTime.now + Handshake.usualLimit
         let limit = min(deadline ?? busLimit, busLimit)
         var failuresBefore: Int?
         let claim: Result<Claim, NotifyBusError>? = state.wait(until: limit) { state in
@@ -62,22 +62,19 @@ extension Outbox {
 
     private func connectFirst(until limit: MonotonicTime, isCallersLimit: Bool) throws(NotifyBusError) {
         do throws(NotifyBusError) {
-            let connection = try BusConnection(
-                address: bus.resolveAddress(),
-                title: bus.title,
-                within: limit.millisecondsFromNow
-            )
-            let pace = try attend(connection, until: limit)
+            let handshake = try Handshake(address: bus.resolveAddress(), title: bus.title, until: limit)
+            let welcome = try handshake.wait { descriptor throws(NotifyBusError) in
+                // So that closing the center ends the wait.
+                try state.withLock { state throws(NotifyBusError) in
+                    guard state.link == .connecting else { throw .closed }
+                    state.openingDescriptor = descriptor
+                }
+            }
             let openings = try state.withLock { state throws(NotifyBusError) in
                 state.openingDescriptor = -1
                 guard state.link == .connecting else { throw .closed }
-                state.connection = connection
                 state.connectionNumber += 1
-                state.pace = pace
-                state.descriptor = connection.descriptor
-                state.link = .open
-                state.wasOpen = true
-                return state.takeOpenings()
+                return become(open: handshake.connection, welcome, &state)
             }
             for opening in openings { opening.complete(.success(())) }
         } catch {
@@ -86,40 +83,29 @@ extension Outbox {
         state.wakeAll()
     }
 
-    /// Waits until the bus has accepted the connection.
+    /// The bus has accepted the connection.
     ///
-    /// - Returns: how fast posts may go out.
-    private func attend(
-        _ connection: BusConnection,
-        until limit: MonotonicTime
-    ) throws(NotifyBusError) -> PostingPace {
-        var descriptor: Int32 = -1
-        while true {
-            if let outcome = welcome(connection) { return try outcome.get() }
-            if descriptor != connection.descriptor {
-                descriptor = connection.descriptor
-                // So that closing the center ends the wait.
-                try state.withLock { state throws(NotifyBusError) in
-                    guard state.link == .connecting else { throw .closed }
-                    state.openingDescriptor = descriptor
-                }
-            }
-            var request = pollfd(fd: descriptor, events: connection.events, revents: 0)
-            let timeout = limit.millisecondsFromNow
-            if timeout == 0 { throw .timedOut("accept the connection") }
-            if poll(&request, 1, timeout) > 0 { connection.report(request.revents) }
-        }
+    /// - Returns: those that wait for it.
+    private func become(open connection: BusConnection, _ welcome: BusMessage, _ state: inout State) -> [Barrier] {
+        if let name = welcome.text { ownName.set(name) }
+        // The system bus's policy keeps its statistics from everyone else, and logs attempts.
+        state.pace = PostingPace(welcome: welcome, mayLook: bus != .system || geteuid() == 0)
+        state.connection = connection
+        state.descriptor = connection.descriptor
+        state.handshake = nil
+        state.link = .open
+        state.wasOpen = true
+        return state.takeOpenings()
     }
 
     /// Reconnects after a loss. The caller has already claimed this task.
     private func connectAgain() throws(NotifyBusError) {
         do throws(NotifyBusError) {
-            let connection = try BusConnection(address: bus.resolveAddress(), title: bus.title)
+            let handshake = try Handshake(address: bus.resolveAddress(), title: bus.title)
             try state.withLock { state throws(NotifyBusError) in
                 guard state.link == .connecting else { throw .closed }
-                state.connection = connection
+                state.handshake = handshake
                 state.connectionNumber += 1
-                state.openingLimit = .now + Outbox.openingLimit
                 state.link = .opening
             }
         } catch {
@@ -147,34 +133,13 @@ extension Outbox {
         return reason
     }
 
-    /// Checks for the reply to Hello.
-    ///
-    /// - Returns: nil while there is none.
-    private func welcome(_ connection: BusConnection) -> Result<PostingPace, NotifyBusError>? {
-        while let message = connection.next() {
-            switch message.kind {
-            case .reply where message.replySerial == connection.helloSerial && message.isFromBus:
-                if let name = message.text { ownName.set(name) }
-                // The system bus's policy keeps its statistics from everyone else, and logs attempts.
-                let mayLook = bus != .system || geteuid() == 0
-                return .success(PostingPace(welcome: message, mayLook: mayLook))
-            case .error where message.replySerial == connection.helloSerial && message.isFromBus:
-                return .failure(message.refusalError(by: bus.title))
-            case .disconnected:
-                return .failure(BusConnection.refusedEntry(bus.title))
-            default: continue
-            }
-        }
-        return nil
-    }
-
     /// Gives up a lost connection. What was being written is sent again on the next one.
     func lose(_ state: inout State) {
         for barrier in state.takeBarriers() { barrier.complete(.failure(BusConnection.lossError(bus.title))) }
         ownName.forget()
         state.connection = nil
         state.descriptor = -1
-        state.openingLimit = nil
+        state.handshake = nil
         state.link = .closed
         state.rest = WriteBuffer()
         state.pace = PostingPace()
@@ -193,11 +158,11 @@ extension Outbox {
             case .connecting, .shut:
                 return PollRequest()
             case .opening:
-                guard let connection = state.connection else { return PollRequest() }
+                guard let handshake = state.handshake else { return PollRequest() }
                 return PollRequest(
-                    descriptor: connection.descriptor,
-                    events: connection.events,
-                    deadline: state.openingLimit,
+                    descriptor: handshake.descriptor,
+                    events: handshake.events,
+                    deadline: handshake.limit,
                     connection: state.connectionNumber
                 )
             case .open:
@@ -244,23 +209,15 @@ extension Outbox {
     }
 
     private func continueOpening(_ events: Int16, _ state: inout State) {
-        guard let connection = state.connection else { return }
-        if events != 0 { connection.report(events) }
-        switch welcome(connection) {
-        case .success(let pace):
-            state.pace = pace
-            state.descriptor = connection.descriptor
-            state.link = .open
-            state.wasOpen = true
-            state.openingLimit = nil
+        guard let handshake = state.handshake else { return }
+        switch handshake.proceed(events) {
+        case .success(let welcome):
+            let openings = become(open: handshake.connection, welcome, &state)
             state.retry.reset()
             drain(&state)
-            for opening in state.takeOpenings() { opening.complete(.success(())) }
-        case .failure(let error):
-            failOpening(with: error, &state)
-        case nil:
-            guard let limit = state.openingLimit, limit <= .now else { return }
-            failOpening(with: .timedOut("accept the connection"), &state)
+            for opening in openings { opening.complete(.success(())) }
+        case .failure(let error): failOpening(with: error, &state)
+        case nil: break
         }
     }
 

@@ -31,7 +31,7 @@ final class Outbox: Sendable {
 
     struct State {
         var link = Link.closed
-        /// Set while the link is `opening` or `open`.
+        /// Set while the link is `open`.
         var connection: BusConnection?
         /// Counts the connections.
         var connectionNumber = 0
@@ -39,8 +39,8 @@ final class Outbox: Sendable {
         var descriptor: Int32 = -1
         /// The socket of the thread that opens the first connection, so that closing the center can end its wait.
         var openingDescriptor: Int32 = -1
-        /// When the bus must have accepted the connection, while the link is `opening`.
-        var openingLimit: MonotonicTime?
+        /// Set while the link is `opening`.
+        var handshake: Handshake?
         /// Whether the bus has accepted a connection before.
         var wasOpen = false
         /// How many attempts to open the first connection have failed, and why the last one did; nil if only its caller's
@@ -81,8 +81,6 @@ final class Outbox: Sendable {
         }
     }
 
-    /// How long the bus may take to accept the connection, in milliseconds.
-    static let openingLimit: Int64 = 10_000
     /// How much of the queue is prepared for one write(2), in bytes.
     static let batchSize = 32_768
 
