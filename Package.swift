@@ -263,7 +263,8 @@ let package = Package(
             dependencies: [
                 "CommandSupport", "NotifyCore", "TestSupport", "notify-post", "notify-wait", "notify-lifecycle",
                 "notify-state", "notify-top", "notify-agent", "notify-commands", "notify-bridge",
-            ]
+            ],
+            exclude: ["walks.txt"]
         ),
         .testTarget(name: "NotifyCoordinatorTests", dependencies: ["NotifyCoordinator", "NotifyNames", "TestSupport"]),
         .testTarget(
