@@ -205,6 +205,11 @@ package final class Agent: CallHandler, PostListener {
     package func deadlineHasPassed() { serve() }
 
     package func linkIsReady(_ link: BusLink) {
+        // What the bus says of a process could not be compared with what /proc says.
+        guard link.hasConfirmedUser else {
+            let reason = "The agent is in another user namespace than the bus, so it can't tell whose programs it sees."
+            return report(.busIsLost(NotifyBusError(.failed, reason)))
+        }
         session.linkIsReady()
         inheritIfPossible { [self] in requestName() }
     }

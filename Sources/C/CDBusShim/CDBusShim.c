@@ -10,9 +10,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 /* libdbus makes one watch for reading and one for writing; a connection never has more than one pair. */
 enum { MAX_WATCHES = 4 };
@@ -234,6 +238,47 @@ int nb_take_socket(nb_entry *entry, nb_error *guid) {
     int fd = fcntl(nb_entry_fd(entry), F_DUPFD_CLOEXEC, 0);
     if (fd >= 0)
         nb_give_up(entry);
+    return fd;
+}
+
+/* The socket that an alternative of an address names; its length is 0 if that is none. */
+static socklen_t name_socket(DBusAddressEntry *entry, struct sockaddr_un *name) {
+    const char *path = dbus_address_entry_get_value(entry, "path");
+    const char *abstract = dbus_address_entry_get_value(entry, "abstract");
+    const char *text = path != NULL ? path : abstract;
+    if (strcmp(dbus_address_entry_get_method(entry), "unix") != 0 || text == NULL) return 0;
+    size_t length = strlen(text);
+    if (length + 1 > sizeof name->sun_path) return 0;
+    *name = (struct sockaddr_un){.sun_family = AF_UNIX};
+    /* An abstract name begins with a NUL, and ends where its length says. */
+    memcpy(name->sun_path + (path == NULL), text, length);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
+}
+
+int nb_connect(const char *address, nb_error *guid) {
+    DBusAddressEntry **entries;
+    int count;
+    if (!dbus_parse_address(address, &entries, &count, NULL)) {
+        errno = EINVAL;
+        return -1;
+    }
+    int fd = -1, code = ECONNREFUSED;
+    for (int i = 0; i < count && fd < 0 && code != EAGAIN; i++) {
+        struct sockaddr_un name;
+        socklen_t length = name_socket(entries[i], &name);
+        if (length == 0) break;
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || connect(fd, (struct sockaddr *)&name, length) < 0) {
+            code = errno;
+            if (fd >= 0) close(fd);
+            fd = -1;
+            continue;
+        }
+        const char *expected = dbus_address_entry_get_value(entries[i], "guid");
+        copy_error(guid, "", expected != NULL ? expected : "");
+    }
+    dbus_address_entries_free(entries);
+    errno = code;
     return fd;
 }
 

@@ -30,17 +30,21 @@ package final class BusConnection {
     /// The GUID of the bus: another one at the same address, or the same one restarted, has another GUID. See the D-Bus
     /// specification, "UUIDs".
     package private(set) var busGUID = ""
+    /// Whether the bus knows this process by the user that it is here. If not, they are in different user namespaces, and
+    /// only the bus can say which user this is there.
+    package private(set) var hasConfirmedUser = true
 
     /// - Parameter takesDescriptors: whether messages may carry descriptors. If not, the kernel drops them.
     init(takesDescriptors: Bool) {
         reader = MessageReader(takesDescriptors: takesDescriptors)
     }
 
-    /// Takes the socket, once the bus has authenticated it. Forks wait meanwhile.
-    func begin(_ socket: Int32, busGUID: String) {
-        self.busGUID = busGUID
+    /// Takes the socket, once the bus has authenticated it, and writes what is queued. Forks wait meanwhile.
+    func begin(_ socket: Int32, busGUID: String, hasConfirmedUser: Bool) {
+        (self.busGUID, self.hasConfirmedUser) = (busGUID, hasConfirmedUser)
         own = OwnDescriptor(socket)
         mark = linux_close_in_child(socket, true)
+        output.flush(to: socket)
     }
 
     deinit {

@@ -10,6 +10,9 @@ package import NotifyNames
 /// libdbus finds the bus and authenticates; then the socket is ours, before a single message has passed, and libdbus'
 /// connection is given up: there must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
 ///
+/// libdbus names the user that it is in its own user namespace. If the bus knows this user by another number, and so turns
+/// it away, we authenticate once more without naming one.
+///
 /// It is used by one thread at a time, which its owner ensures.
 package final class Handshake {
     /// How long a bus may take, in milliseconds.
@@ -19,14 +22,22 @@ package final class Handshake {
     package let connection: BusConnection
     /// When the bus must have accepted the connection.
     package let limit: MonotonicTime
+    private let address: String
     private let title: String
     private let helloSerial: UInt32
-    /// libdbus' half, until the bus has authenticated it.
-    private var entry: OpaquePointer?
-    /// Its socket, which the program may have closed.
+    private var way: Way
+    /// The socket of libdbus, which the program may have closed.
     private var own: OwnDescriptor
     /// Has the socket closed in the child of fork(2). Forks wait while it is opened and not yet marked.
     private var mark: OpaquePointer?
+
+    /// Who authenticates, until the bus has let us in.
+    private enum Way {
+        /// libdbus: its half of the connection.
+        case libdbus(OpaquePointer)
+        case unnamed(UnnamedEntry)
+        case isOver
+    }
 
     /// Connects.
     ///
@@ -45,38 +56,70 @@ package final class Handshake {
         guard let entry = nb_enter(address, limit.millisecondsFromNow, &error) else {
             throw Handshake.connectError(title, reason: text(&error.message), name: text(&error.name))
         }
-        self.entry = entry
+        way = .libdbus(entry)
         own = OwnDescriptor(nb_entry_fd(entry))
         mark = linux_close_in_child(nb_entry_fd(entry), true)
         connection = BusConnection(takesDescriptors: takesDescriptors)
         helloSerial = connection.send(.busCall("Hello"))
-        (self.title, self.limit) = (title, limit)
+        (self.address, self.title, self.limit) = (address, title, limit)
     }
 
-    deinit {
-        guard let entry else { return }
+    deinit { giveUp() }
+
+    /// Ends what has not been let in.
+    private func giveUp() {
+        if case .isOver = way { return }
         linux_delay_forks()
         defer { linux_allow_forks() }
         linux_keep_in_child(mark)
-        nb_give_up(entry)
+        switch way {
+        case .libdbus(let entry): nb_give_up(entry)
+        case .unnamed(let entry): entry.socket?.close()
+        case .isOver: break
+        }
+        (mark, way) = (nil, .isOver)
     }
 
-    /// The socket. It changes once the bus has authenticated it.
-    package var descriptor: Int32 { entry.map { nb_entry_fd($0) } ?? connection.descriptor }
+    /// The socket, which may change until the bus has authenticated it; -1 if there is none.
+    package var descriptor: Int32 {
+        switch way {
+        case .libdbus(let entry): nb_entry_fd(entry)
+        case .unnamed(let entry): entry.socket?.number ?? -1
+        case .isOver: connection.descriptor
+        }
+    }
 
     /// The events for which to poll(2) the socket.
-    package var events: Int16 { entry.map { nb_entry_events($0) } ?? connection.events }
+    package var events: Int16 {
+        switch way {
+        case .libdbus(let entry): nb_entry_events(entry)
+        case .unnamed(let entry): entry.events
+        case .isOver: connection.events
+        }
+    }
+
+    /// When to go on even if poll(2) has reported nothing.
+    package var deadline: MonotonicTime {
+        if case .unnamed(let entry) = way, let next = entry.nextTry { min(next, limit) } else { limit }
+    }
 
     /// Goes on with what poll(2) has reported for the socket.
     ///
     /// - Returns: the answer to Hello, valid until the connection reads on, or why there is none; nil while it is awaited.
     package func proceed(_ events: Int16) -> Result<BusMessage, NotifyBusError>? {
-        if events != 0 {
-            if let entry {
-                guard own.isOurs, authenticate(entry, events) else { return .failure(refusal) }
-            } else {
-                connection.report(events)
+        switch way {
+        case .libdbus(let entry) where events != 0:
+            guard own.isOurs else { return .failure(refusal) }
+            switch nb_entry_service(entry, events) {
+            case NB_LET_IN: guard takeSocket(entry) else { return .failure(refusal) }
+            case NB_REFUSED:
+                giveUp()
+                guard proceed(UnnamedEntry(address: address)) else { return .failure(refusal) }
+            default: break
             }
+        case .unnamed(let entry): guard proceed(entry) else { return .failure(refusal) }
+        case .isOver where events != 0: connection.report(events)
+        case .libdbus, .isOver: break
         }
         return answer() ?? (limit <= .now ? .failure(.timedOut("accept the connection")) : nil)
     }
@@ -94,27 +137,40 @@ package final class Handshake {
             if descriptor != known { try note(descriptor) }
             known = descriptor
             var request = pollfd(fd: descriptor, events: self.events, revents: 0)
-            events = poll(&request, 1, limit.millisecondsFromNow) > 0 ? request.revents : 0
+            events = poll(&request, 1, deadline.millisecondsFromNow) > 0 ? request.revents : 0
         }
     }
 
+    /// - Returns: false if there is no descriptor for it.
+    private func takeSocket(_ entry: OpaquePointer) -> Bool {
+        linux_delay_forks()
+        defer { linux_allow_forks() }
+        var guid = nb_error()
+        let socket = nb_take_socket(entry, &guid)
+        guard socket >= 0 else { return false }
+        begin(socket, busGUID: text(&guid.message), hasConfirmedUser: true)
+        return true
+    }
+
     /// - Returns: false if the bus has refused us.
-    private func authenticate(_ entry: OpaquePointer, _ events: Int16) -> Bool {
-        switch nb_entry_service(entry, events) {
-        case NB_LET_IN:
-            linux_delay_forks()
-            defer { linux_allow_forks() }
-            var guid = nb_error()
-            let socket = nb_take_socket(entry, &guid)
-            guard socket >= 0 else { return false }
-            self.entry = nil
-            linux_keep_in_child(mark)
-            connection.begin(socket, busGUID: text(&guid.message))
-            connection.writeQueued()
-            return true
-        case NB_REFUSED: return false
-        default: return true
+    private func proceed(_ unnamed: UnnamedEntry) -> Bool {
+        linux_delay_forks()
+        defer { linux_allow_forks() }
+        var entry = unnamed
+        if let next = entry.nextTry, next <= .now {
+            guard entry.connect() else { return false }
+            mark = entry.socket.flatMap { linux_close_in_child($0.number, true) }
         }
+        let progress = entry.socket == nil ? .isUnderWay : entry.proceed()
+        way = .unnamed(entry)
+        if progress == .isLetIn { begin(descriptor, busGUID: entry.busGUID, hasConfirmedUser: false) }
+        return progress != .isRefused
+    }
+
+    private func begin(_ socket: Int32, busGUID: String, hasConfirmedUser: Bool) {
+        linux_keep_in_child(mark)
+        (mark, way) = (nil, .isOver)
+        connection.begin(socket, busGUID: busGUID, hasConfirmedUser: hasConfirmedUser)
     }
 
     private func answer() -> Result<BusMessage, NotifyBusError>? {
@@ -158,6 +214,7 @@ extension NotifyBusError {
     }
 }
 
-private func text<Buffer>(_ buffer: inout Buffer) -> String {
+/// What the shim has put into one of its buffers.
+func text<Buffer>(_ buffer: inout Buffer) -> String {
     withUnsafeBytes(of: &buffer) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
 }

@@ -28,6 +28,25 @@ import Testing
         #expect(center.lifecycle.state == .background)
     }
 
+    @Test(
+        .enabled(if: UserNamespace.obstacle == nil && geteuid() == 0, "needs root, and user namespaces"),
+        arguments: busKinds
+    )
+    func `a process that an agent in another PID namespace can't see has not ended`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let namespaces = ["unshare", "-U", "-r", "-p", "-f", "--kill-child", "--mount-proc", "--", "env", "DISPLAY="]
+        let agent = try start(product: "notify-agent", ["--address", bus.address], by: namespaces)
+        try agent.waitForErrorOutput(containing: "ready")
+        let answer = try RawBusClient(address: bus.address).register(["com.example.a"])
+        #expect(answer.errorName == "org.freedesktop.DBus.Error.AccessDenied")
+        #expect(
+            answer.string == "Process \(getpid()) made this connection in another process namespace than this agent's."
+        )
+        // unshare(1) heeds no other.
+        agent.send(signal: SIGKILL)
+        _ = try agent.wait()
+    }
+
     @Test(arguments: busKinds)
     func `a program that is refused when it continues still gets what was kept for it`(kind: BusKind) throws {
         let agent = try AgentBus(kind)

@@ -44,6 +44,23 @@ struct CProgramTests {
         #expect(try program.wait().status == 0)
     }
 
+    @Test(
+        .enabled(if: UserNamespace.obstacle == nil, "\(UserNamespace.obstacle ?? "")"),
+        arguments: busKinds,
+        UserNamespace.allCases
+    )
+    func `a program in a user namespace hears what is posted outside`(kind: BusKind, namespace: UserNamespace) throws {
+        // As every distribution's.
+        let bus = try PrivateBus(kind, policy: "<auth>EXTERNAL</auth>" + PrivateBus.openPolicy)
+        let command = try namespace.command + [library.compile("two-names-one-select.c")]
+        let program = try start(command[0], Array(command.dropFirst()), environment: library.environment(bus))
+        _ = try program.waitForOutputLines(1)
+        let center = NotifyCenter(bus: .address(bus.address))
+        for name in ["com.example.power", "com.example.quit"] { try center.post(NotifyName(name)) }
+        let result = try program.wait()
+        #expect(result.status == 0 && result.lines.contains("power"))
+    }
+
     @Test func `select waits for two descriptors, one of which serves two names`() throws {
         let program = try library.start("two-names-one-select.c", on: bus)
         _ = try program.waitForOutputLines(1)

@@ -234,7 +234,7 @@ func socketAddress(_ path: String) throws -> sockaddr_un {
     return address
 }
 
-private func listen(at path: String, backlog: Int32) throws -> Int32 {
+func listen(at path: String, backlog: Int32) throws -> Int32 {
     var address = try socketAddress(path)
     let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     let result = withUnsafePointer(to: &address) { pointer in

@@ -93,6 +93,13 @@ package final class Identity {
         // Other users' root directories may contain anything, and are not inspected.
         let looksInside = !servesMachine && user == geteuid()
         switch ProcessHandle.open(pid, pidfd: credentials.pidfd, user: user, looksInside: looksInside) {
+        case .failure(.gone):
+            // Or the bus numbers processes in another namespace, and so this one, too.
+            link.callBus("GetConnectionUnixProcessID", [.string(link.uniqueName)]) { answer in
+                let own: UInt32? = if case .success(let values) = answer { values.first?.uint32 } else { nil }
+                let doubt: ProcessHandle.Doubt = own == nil || own == UInt32(getpid()) ? .gone : .elsewhere
+                completion(.failure(Refusal(.accessDenied, doubt.text(pid, user: user))))
+            }
         case .failure(let doubt): completion(.failure(Refusal(.accessDenied, doubt.text(pid, user: user))))
         case .success(let (process, look)):
             let client = Client(process, look, label: credentials.label)

@@ -18,12 +18,15 @@ final class ProcessHandle: Sendable {
     enum Doubt: Error, Equatable {
         /// It has exited.
         case gone
+        /// The bus numbers it differently: it or the bus is in another PID namespace than this agent.
+        case elsewhere
         /// It runs with the rights of this user.
         case belongs(to: UInt32)
 
         func text(_ pid: pid_t, user: UInt32) -> String {
             switch self {
             case .gone: "Process \(pid), which made this connection, has ended."
+            case .elsewhere: "Process \(pid) made this connection in another process namespace than this agent's."
             case .belongs(let other):
                 "Process \(pid) belongs to user \(other), but its connection to user \(user)."
             }
@@ -69,7 +72,9 @@ final class ProcessHandle: Sendable {
         let pidfd = given >= 0 ? given : linux_pidfd_open(pid)
         let found: Result<(Key, Look), Doubt> = {
             // A bus in another namespace may number processes differently from this agent.
-            if given >= 0, number(of: given) != pid { return .failure(.gone) }
+            if given >= 0, case let own = number(of: given) ?? -1, own != pid {
+                return .failure(own < 0 ? .gone : .elsewhere)
+            }
             guard let folder = ProcessFolder(of: pid), let users = folder.users, let start = folder.startTime else {
                 return .failure(.gone)
             }
@@ -116,8 +121,8 @@ final class ProcessHandle: Sendable {
         return linux_pidfd_signal(pidfd, number) == 0 ? 0 : errno
     }
 
-    /// The process number, in this agent's namespace, that a descriptor refers to; -1 if the process has exited. See
-    /// pidfd_open(2).
+    /// The process number, in this agent's namespace, that a descriptor refers to; 0 if it has none there, -1 if the
+    /// process has exited. See pidfd_open(2).
     private static func number(of pidfd: Int32) -> pid_t? {
         for line in SystemFile.text(of: "/proc/self/fdinfo/\(pidfd)")?.split(separator: "\n") ?? []
         where line.utf8.starts(with: "Pid:".utf8) {

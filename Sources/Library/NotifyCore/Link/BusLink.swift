@@ -70,7 +70,7 @@ package final class BusLink {
         switch phase {
         case .closed: PollRequest(deadline: retry.time)
         case .opening(let handshake):
-            PollRequest(descriptor: handshake.descriptor, events: handshake.events, deadline: handshake.limit)
+            PollRequest(descriptor: handshake.descriptor, events: handshake.events, deadline: handshake.deadline)
         case .ready:
             PollRequest(
                 descriptor: descriptor,

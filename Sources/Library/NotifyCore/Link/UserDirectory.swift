@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// The users of unique names.
 ///
 /// A bus never reuses a unique name, so an answer is valid as long as the connection to the bus lasts.
@@ -52,6 +54,16 @@ extension BusLink {
             if case .success(let user) = user { users.note(user, of: name) }
             while let next = users.nextWaiting(for: name) { next(user) }
         }
+    }
+}
+
+extension BusLink {
+    /// Whether the bus knows this process by the user that it is here: see `BusConnection.hasConfirmedUser`.
+    package var hasConfirmedUser: Bool { connection?.hasConfirmedUser != false }
+
+    /// Determines which user this process is to the bus.
+    func findOwnUser(then completion: @escaping (Result<UInt32, BusFault>) -> Void) {
+        if hasConfirmedUser { completion(.success(geteuid())) } else { findUser(of: uniqueName, then: completion) }
     }
 }
 

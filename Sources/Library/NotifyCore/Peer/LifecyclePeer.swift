@@ -363,14 +363,16 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
             }
         }
         link.findUser(of: owner) { [self] answer in
-            if answer.isOfLostConnection { return }
-            let user = try? answer.get()
-            let isTrusted = user == 0 || user == geteuid()
-            if !isTrusted {
-                let reason = "it belongs neither to root nor to this user"
-                contact.withLock { $0 = .absent(reason: reason) }
+            link.findOwnUser { [self] own in
+                if answer.isOfLostConnection || own.isOfLostConnection { return }
+                let (user, own) = (try? answer.get(), try? own.get())
+                let isTrusted = user == 0 || user != nil && user == own
+                if !isTrusted {
+                    let reason = "it belongs neither to root nor to this user"
+                    contact.withLock { $0 = .absent(reason: reason) }
+                }
+                found(isTrusted ? owner : nil, search)
             }
-            found(isTrusted ? owner : nil, search)
         }
     }
 

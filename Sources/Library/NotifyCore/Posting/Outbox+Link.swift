@@ -162,7 +162,7 @@ extension Outbox {
                 return PollRequest(
                     descriptor: handshake.descriptor,
                     events: handshake.events,
-                    deadline: handshake.limit,
+                    deadline: handshake.deadline,
                     connection: state.connectionNumber
                 )
             case .open:
