@@ -144,6 +144,25 @@ import Testing
         #expect(JSONValue([UInt8](repeating: UInt8(ascii: "["), count: 1_000_000)) == nil)
     }
 
+    @Test func `a text that takes much memory is refused, and what nobody wants takes none`() {
+        func read(_ texts: [String], keeping keys: Set<String>?) -> JSONValue? {
+            var reader = JSONReader(keeping: keys)
+            for text in texts where !reader.take(Array(text.utf8)[...]) { return nil }
+            return reader.finish()
+        }
+        let numbers = Array(repeating: String(repeating: "1,", count: 10_000), count: 30)
+        #expect(read(["["] + numbers + ["1]"], keeping: nil) == nil)
+        #expect(
+            read([#"{"a":["#] + numbers + [#"1],"b":{"c":2,"d":3}}"#], keeping: ["b", "d"])
+                == .object(["a": .null, "b": .object(["d": .number(3)])])
+        )
+        let long = String(repeating: "x", count: 300_000)
+        #expect(read(["\"", long, "\""], keeping: nil) == nil)
+        #expect(
+            read([#"{"a":""#, long, #"","b":"\u0041"}"#], keeping: ["b"]) == .object(["a": .null, "b": .string("A")])
+        )
+    }
+
     /// X11 programs choose them, in any encoding.
     @Test func `a window's title may have any bytes`() {
         #expect(JSONValue([0x22, 0x41, 0xe9, 0x22]) == .string("A\u{fffd}"))
