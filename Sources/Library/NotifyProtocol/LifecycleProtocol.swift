@@ -159,6 +159,37 @@ extension OneArgument {
     package var arguments: [BusValue] { [value.argument] }
 }
 
+/// An argument of a message that has several.
+package struct Field<Message> {
+    fileprivate let parameter: Parameter
+    fileprivate let read: (inout Message, [BusValue], Int) throws(ArgumentError) -> Void
+    fileprivate let argument: (Message) -> BusValue
+
+    package init<Value: ArgumentValue>(_ name: String, _ path: WritableKeyPath<Message, Value>) {
+        parameter = Parameter(name, Value.type)
+        read = { (message, arguments, index) throws(ArgumentError) in
+            message[keyPath: path] = try arguments.read(index)
+        }
+        argument = { $0[keyPath: path].argument }
+    }
+}
+
+/// A message whose arguments are its properties.
+package protocol WithFields: ProtocolArguments {
+    /// In the order of the arguments.
+    static var fields: [Field<Self>] { get }
+    init()
+}
+
+extension WithFields {
+    package static var parameters: [Parameter] { fields.map(\.parameter) }
+    package init(reading arguments: [BusValue]) throws(ArgumentError) {
+        self.init()
+        for (index, field) in Self.fields.enumerated() { try field.read(&self, arguments, index) }
+    }
+    package var arguments: [BusValue] { Self.fields.map { $0.argument(self) } }
+}
+
 /// Why arguments do not fit a message.
 package enum ArgumentError: Error, Equatable {
     case types(expected: String, given: String)

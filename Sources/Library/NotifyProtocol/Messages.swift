@@ -51,30 +51,24 @@ extension AgentInterface {
     }
 
     /// A person or program puts connections into a state.
-    package struct SetState: ProtocolCall {
+    package struct SetState: ProtocolCall, WithFields {
         package typealias Answer = ConnectionCount
         package static let member = "SetState"
-        package static let parameters = [Parameter("target", "s"), Parameter("state", "s"), Parameter("freeze", "b")]
+        package static var fields: [Field<Self>] {
+            [Field("target", \.target), Field("state", \.state), Field("freeze", \.freezes)]
+        }
 
         /// `pid:N`, `:1.N` or `app:ID`.
-        package var target: String
-        package var state: LifecycleState
+        package var target = ""
+        package var state = LifecycleState.foreground
         /// Whether to stop the processes as well.
-        package var freezes: Bool
+        package var freezes = false
+
+        package init() {}
 
         package init(target: String, state: LifecycleState, freezes: Bool) {
-            self.target = target
-            self.state = state
-            self.freezes = freezes
+            (self.target, self.state, self.freezes) = (target, state, freezes)
         }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            target = try arguments.read(0)
-            state = try arguments.read(1)
-            freezes = try arguments.read(2)
-        }
-
-        package var arguments: [BusValue] { [.string(target), .string(state.rawValue), .boolean(freezes)] }
     }
 
     /// Undoes what a person has set.
@@ -187,23 +181,14 @@ extension AgentInterface {
     }
 
     /// Sets the state of a name.
-    package struct SetNameState: ProtocolCall {
+    package struct SetNameState: ProtocolCall, WithFields {
         package static let member = "SetNameState"
-        package static let parameters = [Parameter("name", "s"), Parameter("value", "t")]
-        package var name: String
-        package var value: UInt64
+        package static var fields: [Field<Self>] { [Field("name", \.name), Field("value", \.value)] }
+        package var name = ""
+        package var value: UInt64 = 0
 
-        package init(name: String, value: UInt64) {
-            self.name = name
-            self.value = value
-        }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            name = try arguments.read(0)
-            value = try arguments.read(1)
-        }
-
-        package var arguments: [BusValue] { [.string(name), .uint64(value)] }
+        package init() {}
+        package init(name: String, value: UInt64) { (self.name, self.value) = (name, value) }
 
         package struct Answer: OneArgument {
             package static let parameter = "stamp"
@@ -252,58 +237,38 @@ extension NameLists {
 // says.
 extension AgentInterface {
     /// The state of a connection has changed. Broadcast.
-    package struct StateChanged: ProtocolMessage {
+    package struct StateChanged: ProtocolMessage, WithFields {
         package static let member = "StateChanged"
-        package static let parameters = [
-            Parameter("connection", "s"), Parameter("process", "u"), Parameter("application", "s"),
-            Parameter("from", "s"), Parameter("to", "s"),
-        ]
-        package var connection: String
-        package var process: UInt32
-        package var application: String
-        package var from: String
-        package var to: String
+        package static var fields: [Field<Self>] {
+            [
+                Field("connection", \.connection), Field("process", \.process),
+                Field("application", \.application), Field("from", \.from), Field("to", \.to),
+            ]
+        }
+        package var connection = ""
+        package var process: UInt32 = 0
+        package var application = ""
+        package var from = ""
+        package var to = ""
+
+        package init() {}
 
         package init(connection: String, process: UInt32, application: String, from: String, to: String) {
-            self.connection = connection
-            self.process = process
-            self.application = application
-            self.from = from
-            self.to = to
-        }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            connection = try arguments.read(0)
-            process = try arguments.read(1)
-            application = try arguments.read(2)
-            from = try arguments.read(3)
-            to = try arguments.read(4)
-        }
-
-        package var arguments: [BusValue] {
-            [.string(connection), .uint32(process), .string(application), .string(from), .string(to)]
+            (self.connection, self.process, self.application) = (connection, process, application)
+            (self.from, self.to) = (from, to)
         }
     }
 
     /// A source has reported a new fact. Broadcast.
-    package struct FactChanged: ProtocolMessage {
+    package struct FactChanged: ProtocolMessage, WithFields {
         package static let member = "FactChanged"
-        package static let parameters = [Parameter("source", "s"), Parameter("fact", "s")]
-        package var source: String
+        package static var fields: [Field<Self>] { [Field("source", \.source), Field("fact", \.fact)] }
+        package var source = ""
         /// For display.
-        package var fact: String
+        package var fact = ""
 
-        package init(source: String, fact: String) {
-            self.source = source
-            self.fact = fact
-        }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            source = try arguments.read(0)
-            fact = try arguments.read(1)
-        }
-
-        package var arguments: [BusValue] { [.string(source), .string(fact)] }
+        package init() {}
+        package init(source: String, fact: String) { (self.source, self.fact) = (source, fact) }
     }
 
     /// The decider of a connection's state has changed. Sent to that connection alone.
@@ -325,25 +290,16 @@ extension ObserverInterface {
     package static let namesAdded = "org.notifybus.Error.NamesAdded"
 
     /// The observer enters a state. The reply means that the state is in effect.
-    package struct SetState: ProtocolCall {
+    package struct SetState: ProtocolCall, WithFields {
         package static let member = "SetState"
-        package static let parameters = [Parameter("state", "s"), Parameter("additions", "u")]
-        package var state: LifecycleState
+        package static var fields: [Field<Self>] { [Field("state", \.state), Field("additions", \.additions)] }
+        package var state = LifecycleState.foreground
         /// How many calls of AddNames since the registration the agent has carried out. An observer that has made more is
         /// not suspended; it replies with the error ``namesAdded``, and the agent calls again.
-        package var additions: UInt32
+        package var additions: UInt32 = 0
 
-        package init(state: LifecycleState, additions: UInt32) {
-            self.state = state
-            self.additions = additions
-        }
-
-        package init(reading arguments: [BusValue]) throws(ArgumentError) {
-            state = try arguments.read(0)
-            additions = try arguments.read(1)
-        }
-
-        package var arguments: [BusValue] { [.string(state.rawValue), .uint32(additions)] }
+        package init() {}
+        package init(state: LifecycleState, additions: UInt32) { (self.state, self.additions) = (state, additions) }
 
         package struct Answer: OneArgument {
             package static let parameter = "dropped"

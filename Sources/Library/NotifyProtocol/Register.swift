@@ -84,27 +84,19 @@ extension AgentInterface {
 
         /// The state that the connection is in, the names that were posted while it was suspended or parked, and
         /// whether these are all that it has missed since its previous connection ended.
-        package struct Answer: ProtocolArguments {
-            package static let parameters = [
-                Parameter("state", "s"), Parameter("pending", "as"), Parameter("complete", "b"),
-            ]
-            package var state: LifecycleState
-            package var pending: [String]
-            package var isComplete: Bool
+        package struct Answer: WithFields {
+            package static var fields: [Field<Self>] {
+                [Field("state", \.state), Field("pending", \.pending), Field("complete", \.isComplete)]
+            }
+            package var state = LifecycleState.foreground
+            package var pending: [String] = []
+            package var isComplete = false
+
+            package init() {}
 
             package init(state: LifecycleState, pending: [String], isComplete: Bool = false) {
-                self.state = state
-                self.pending = pending
-                self.isComplete = isComplete
+                (self.state, self.pending, self.isComplete) = (state, pending, isComplete)
             }
-
-            package init(reading arguments: [BusValue]) throws(ArgumentError) {
-                state = try arguments.read(0)
-                pending = try arguments.read(1)
-                isComplete = try arguments.read(2)
-            }
-
-            package var arguments: [BusValue] { [.string(state.rawValue), .strings(pending), .boolean(isComplete)] }
         }
     }
 

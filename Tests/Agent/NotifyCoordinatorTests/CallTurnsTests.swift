@@ -5,6 +5,11 @@ import Testing
 
 @testable import NotifyCoordinator
 
+extension CallTurns {
+    /// How many calls of a user are pending: waiting, or not answered yet.
+    fileprivate func pendingCount(of user: UInt32) -> Int { ledger.users[user]?.calls ?? 0 }
+}
+
 @Suite struct CallTurnsTests {
     private typealias Calls = CallTurns<String, String>
 

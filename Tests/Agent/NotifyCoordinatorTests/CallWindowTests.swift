@@ -83,7 +83,7 @@ import Testing
             window.enqueue(call(1, number), "", of: Owner(user: 1))
             if number > 100 { window.forget(call(1, number)) }
         }
-        #expect(window.lineLength(of: Owner(user: 1)) < 100)
+        #expect(window.turns.count(of: Owner(user: 1)) < 100)
         for number in 0..<Window.share { window.forget(call(1, number)) }
         let rest = takeAll(&window)
         #expect(rest == [call(1, 100)])

@@ -65,7 +65,7 @@ package struct CallTurns<Call, Follower> {
     private static var bytesOfStrangers: Int { 16 << 20 }
     private static var smallSize: Int { 4_096 }
 
-    private var ledger: CallLedger
+    private(set) var ledger: CallLedger
     private var senders: [String: Sender] = [:]
     /// How many of them there may be before idle ones are forgotten.
     private var room = CallTurns.memory
@@ -93,9 +93,6 @@ package struct CallTurns<Call, Follower> {
 
     /// When the next large call may begin, in nanoseconds of the monotonic clock; nil if none waits.
     package var largeTime: Int64? { large.line.map { payments[$0] ?? 0 }.min() }
-
-    /// How many calls of a user are pending: waiting, or not answered yet.
-    package func pendingCount(of user: UInt32) -> Int { ledger.count(of: user) }
 
     /// The owner of a connection, if the bus has reported it. It is known as long as a call of the connection is pending.
     package func owner(of sender: String) -> Owner? { senders[sender]?.caller.owner }
@@ -314,7 +311,7 @@ package struct CallCharge: Hashable, Sendable {
 /// programs: the first one half of a quota, a second one half of the rest. So however much one demands, there is room for
 /// the next.
 struct CallLedger {
-    private struct Usage {
+    struct Usage {
         var calls = 0
         var bytes = 0
 
@@ -330,12 +327,10 @@ struct CallLedger {
     private static let smallSize = 4_096
 
     private let quotas: Quotas
-    private var users: [UInt32: Usage] = [:]
+    private(set) var users: [UInt32: Usage] = [:]
     private var programs: [Owner: Usage] = [:]
 
     init(_ quotas: Quotas) { self.quotas = quotas }
-
-    func count(of user: UInt32) -> Int { users[user]?.calls ?? 0 }
 
     /// Throws why a call is too much.
     func check(_ load: CallLoad, of owner: Owner) throws(Refusal) {

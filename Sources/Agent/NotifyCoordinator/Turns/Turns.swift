@@ -87,7 +87,7 @@ package struct CallWindow<Call: Hashable, Content> {
     private var waiting: [Call: Waiting] = [:]
     private var counts: [Owner: Count] = [:]
     /// Among those that wait are some that have been forgotten since.
-    private var turns = Turns<Owner, Call>()
+    private(set) var turns = Turns<Owner, Call>()
     private var lateCount = 0
     /// No reply is late before this time.
     private var nextEnd = Int64.max
@@ -106,7 +106,6 @@ package struct CallWindow<Call: Hashable, Content> {
     func hasBegun(_ call: Call) -> Bool { begun[call] != nil }
 
     var isEmpty: Bool { begun.isEmpty && waiting.isEmpty && counts.isEmpty && turns.isEmpty }
-    func lineLength(of owner: Owner) -> Int { turns.count(of: owner) }
 
     /// A call that is waiting already keeps its place, and is made with the new content.
     package mutating func enqueue(_ call: Call, _ content: Content, of owner: Owner) {
