@@ -257,7 +257,8 @@ class Judge:
             elif act["act"] in ("kill-agent", "stop-agent", "slow-agent") or act["act"] == "replace-agent" and facts.get("relay"):
                 troubles.append(Trouble(begin - early, end, "agent-died", losing, True))
             elif act["act"] == "restart-bus":
-                troubles.append(Trouble(begin - early, end, "bus-away", True, True))
+                # With the bus goes what it has not passed on yet.
+                troubles.append(Trouble(begin - JUST_BEFORE, end, "bus-away", True, True))
         # Who was stopped comes back with the state that it has been given meanwhile.
         for act in sorted((act for act in acts if act["who"] == who and act["act"] in (*STATES, *TOLD)), key=lambda act: act["before"]):
             for index, trouble in enumerate(troubles):
