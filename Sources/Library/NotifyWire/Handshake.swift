@@ -2,7 +2,7 @@
 
 import CDBusShim
 import CLinux
-package import Glibc
+import Glibc
 package import NotifyNames
 
 /// The opening of a connection: the bus authenticates it and answers Hello, within one deadline.
