@@ -11,7 +11,8 @@ package import NotifyNames
 /// connection is given up: there must be only one reader, or what the bus had yet to deliver is lost when it hangs up.
 ///
 /// libdbus names the user that it is in its own user namespace. If the bus knows this user by another number, and so turns
-/// it away, we authenticate once more without naming one.
+/// it away, we authenticate once more without naming one. A bus that offers ANONYMOUS, too, which no distribution's does,
+/// authenticates libdbus by that and then closes the connection; it is not asked again.
 ///
 /// It is used by one thread at a time, which its owner ensures.
 package final class Handshake {
