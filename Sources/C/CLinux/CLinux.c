@@ -193,6 +193,8 @@ long linux_receive(int socket, void *buffer, size_t size, int *descriptors, int 
 }
 
 long linux_send(int socket, const void *bytes, size_t size, const int *descriptors, int count) {
+    int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    if (count == 0) return send(socket, bytes, size, flags);
     union control control;
     struct iovec part = {.iov_base = (void *)bytes, .iov_len = size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
@@ -200,16 +202,14 @@ long linux_send(int socket, const void *bytes, size_t size, const int *descripto
         errno = EINVAL;
         return -1;
     }
-    if (count > 0) {
-        memset(&control, 0, sizeof control);
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
-        memcpy(CMSG_DATA(&control.header), descriptors, (size_t)count * sizeof(int));
-    }
-    return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    memset(&control, 0, sizeof control);
+    message.msg_control = &control;
+    message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+    memcpy(CMSG_DATA(&control.header), descriptors, (size_t)count * sizeof(int));
+    return sendmsg(socket, &message, flags);
 }
 
 int linux_memfd(const char *name) { return memfd_create(name, MFD_CLOEXEC); }

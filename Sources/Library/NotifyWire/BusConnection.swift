@@ -229,7 +229,7 @@ package final class BusOutput {
     /// Since when the socket has accepted nothing; nil if nothing is queued.
     private(set) var stalledSince: MonotonicTime?
     /// Whether the other side has stopped reading. What it has yet to say is still read.
-    private var isBroken = false
+    package private(set) var isBroken = false
 
     package init() {}
 
@@ -253,7 +253,6 @@ package final class BusOutput {
             written = sent
         }
         guard written < bytes.count, !isBroken else { return true }
-        if isEmpty { stalledSince = .now }
         let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
         if descriptors.isEmpty || written > 0 {
             append(rest)
@@ -263,13 +262,16 @@ package final class BusOutput {
                 duplicates.forEach { if $0 >= 0 { Glibc.close($0) } }
                 return false
             }
+            if isEmpty { stalledSince = .now }
             pieces.append(Piece(bytes: Array(rest), descriptors: duplicates))
             count += rest.count
         }
         return true
     }
 
-    private func append(_ bytes: UnsafeRawBufferPointer) {
+    /// Queues bytes, to be written by `flush`.
+    package func append(_ bytes: UnsafeRawBufferPointer) {
+        if isEmpty { stalledSince = .now }
         // What was sent of a piece is freed with it, so it must not grow for ever.
         if pieces.last.map({ $0.descriptors.isEmpty && $0.bytes.count < BusOutput.pieceSize }) == true {
             pieces[pieces.count - 1].bytes.append(contentsOf: bytes)
@@ -313,8 +315,14 @@ package final class BusOutput {
         stalledSince = nil
     }
 
+    /// Writes without waiting and without SIGPIPE. See sendmsg(2).
+    ///
     /// - Returns: how many bytes the socket accepted, 0 if it is full; nil if it accepts nothing any more.
-    private static func send(_ bytes: UnsafeRawBufferPointer, _ descriptors: [Int32], to socket: Int32) -> Int? {
+    package static func send(
+        _ bytes: UnsafeRawBufferPointer,
+        _ descriptors: [Int32] = [],
+        to socket: Int32
+    ) -> Int? {
         guard let start = bytes.baseAddress else { return 0 }
         while true {
             let sent = descriptors.withUnsafeBufferPointer {

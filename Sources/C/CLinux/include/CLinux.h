@@ -132,7 +132,7 @@ enum { LINUX_MAX_DESCRIPTORS = 253 };
  */
 long linux_receive(int socket, void *buffer, size_t size, int *_Nullable descriptors, int *count);
 
-/* linux_send() - sendmsg(2) without blocking or SIGPIPE, with at most LINUX_MAX_DESCRIPTORS descriptors */
+/* linux_send() - send(2) or sendmsg(2) without blocking or SIGPIPE, with at most LINUX_MAX_DESCRIPTORS descriptors */
 long linux_send(int socket, const void *bytes, size_t size, const int *_Nullable descriptors, int count);
 
 /* __wrap_swift_copyAuxiliaryExecutablePath() - what released programs have in place of a function of the Swift library

@@ -141,7 +141,7 @@ extension Outbox {
         state.descriptor = -1
         state.handshake = nil
         state.link = .closed
-        state.rest = WriteBuffer()
+        state.rest = BusOutput()
         state.pace = PostingPace()
         state.queue.startAgain()
         if !state.isDrained { state.retry.schedule() }

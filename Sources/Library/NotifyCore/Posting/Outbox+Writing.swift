@@ -41,11 +41,9 @@ extension Outbox {
                 fill(&state)
                 if state.rest.isEmpty { return }
             }
-            switch state.rest.write(to: connection.descriptor) {
-            case .progress: continue
-            case .full: return
-            case .failed: return lose(&state)
-            }
+            state.rest.flush(to: connection.descriptor)
+            if state.rest.isBroken { return lose(&state) }
+            if !state.rest.isEmpty { return }
         }
     }
 

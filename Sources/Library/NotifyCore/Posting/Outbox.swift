@@ -51,7 +51,7 @@ final class Outbox: Sendable {
 
         var queue = PostQueue<NotifyName>()
         /// Bytes that must be written before anything else: those of the posts that are being written.
-        var rest = WriteBuffer()
+        var rest = BusOutput()
         var pace = PostingPace()
 
         var templates = SignalTemplates()

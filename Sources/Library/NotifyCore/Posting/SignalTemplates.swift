@@ -50,7 +50,7 @@ struct SignalTemplates {
     /// Writes the signal to a socket that never blocks.
     mutating func write(_ name: NotifyName, serial: UInt32, to descriptor: Int32) -> Outcome {
         let bytes = bytes(for: name, serial: serial)
-        switch sendWithoutWaiting(bytes, to: descriptor) {
+        switch BusOutput.send(bytes, to: descriptor) {
         case nil: return .failed
         case 0: return .full
         case bytes.count: return .whole
