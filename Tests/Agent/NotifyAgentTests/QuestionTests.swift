@@ -415,18 +415,18 @@ import Testing
         // The bus itself answers at once, except for how long a service takes to start.
         #expect(try Self.files(with: "callBus(\"StartServiceByName\"") == [])
         // Sockets are asked in one place. X servers answer libxcb under the guard of the loop's thread.
-        #expect(try Self.files(with: "linux_connect_unix") == ["Sources/SocketStream.swift"])
-        #expect(try Self.files(with: "linux_send(") == ["Sources/SocketStream.swift"])
-        #expect(try Self.files(with: "import CXcb") == ["Sources/X11Source.swift"])
+        #expect(try Self.files(with: "linux_connect_unix") == ["EventSources/SocketStream.swift"])
+        #expect(try Self.files(with: "linux_send(") == ["EventSources/SocketStream.swift"])
+        #expect(try Self.files(with: "import CXcb") == ["EventSources/X11Source.swift"])
     }
 
     /// Whoever asks a service, and whoever asks at a socket, is left without an answer by one of these tests.
     @Test func `everything that asks is in the table`() throws {
         let services = try Self.files(with: "ServiceClient").union(try Self.files(with: "PropertyClient("))
         let tested: Set<String> = [
-            "Sources/LogindSource.swift", "Sources/PowerSource.swift", "Sources/ProfileSource.swift",
-            "Sources/AppearanceSource.swift", "Sources/ScreenSaverSource.swift", "Sources/ShellSource.swift",
-            "Sources/UseWatch.swift", "Launching/ServiceManager.swift",
+            "EventSources/LogindSource.swift", "EventSources/PowerSource.swift", "EventSources/ProfileSource.swift",
+            "EventSources/AppearanceSource.swift", "EventSources/ScreenSaverSource.swift",
+            "EventSources/ShellSource.swift", "EventSources/UseWatch.swift", "Launching/ServiceManager.swift",
         ]
         let asksNothing: Set<String> = [
             // The followers themselves, and who only wants to know whether a name is there.
@@ -435,9 +435,9 @@ import Testing
         ]
         #expect(services == tested.union(asksNothing))
         let sockets: Set<String> = [
-            "Sources/SwaySource.swift", "Sources/NiriSource.swift", "Sources/HyprlandSource.swift",
-            "Sources/UseWatch.swift", "Sources/SocketStream.swift",
+            "EventSources/SwaySource.swift", "EventSources/NiriSource.swift", "EventSources/HyprlandSource.swift",
+            "EventSources/UseWatch.swift", "EventSources/SocketStream.swift",
         ]
-        #expect(try Self.files(with: "SocketStream(") == sockets.subtracting(["Sources/SocketStream.swift"]))
+        #expect(try Self.files(with: "SocketStream(") == sockets.subtracting(["EventSources/SocketStream.swift"]))
     }
 }
