@@ -51,7 +51,7 @@ import Testing
     func `a program that is refused when it continues still gets what was kept for it`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let client = try RawBusClient(address: agent.bus.address)
-        let names = (0..<400).map { "com.example.returning.\($0)" }
+        let names = (0..<400).map { "com.example.returning.n\($0)" }
         let observer = try start(
             productPath("notify-wait"),
             ["--address", agent.bus.address, "-f", "-v"] + names,
