@@ -156,7 +156,7 @@ class Judge:
         """Whether the agent or the bus was away while the command ran."""
         # Another agent knows nothing of who naps, and has yet to be followed by its relay.
         is_replaced = act["act"] in TOLD[1:] or self.observers.get(act["who"], {}).get("relay")
-        away = ("kill-agent", "stop-agent", "restart-bus", *(["replace-agent"] if is_replaced else []))
+        away = ("kill-agent", "stop-agent", "slow-agent", "restart-bus", *(["replace-agent"] if is_replaced else []))
 
         def just_before(other, one):
             return other["before"] < one["after"] and one["before"] < other["after"] + GRACE
