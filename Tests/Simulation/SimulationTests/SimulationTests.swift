@@ -50,7 +50,7 @@ import Testing
         .judgesEveryone: 153, .believesDeadSource: 7_068, .sleepAffectsAll: 1_738, .overridesPerson: 143,
         .saysLockedEarly: 7_068, .insistsOnStates: 1_237, .believesReplaced: 30_613, .ignoresStream: 257,
         .callsQueued: 518, .withdrawsFirst: 9_328, .narrowsEarly: 103_813, .confirmsNotWide: 134,
-        .keepsOldNames: 24_010, .refusesUnread: 1_274, .forgetsPrefixes: 876, .forgetsProcess: 410,
+        .keepsOldNames: 24_010, .refusesUnread: 9_900, .forgetsPrefixes: 876, .forgetsProcess: 410,
         .relayConfirmsFirst: 350,
         .dropsEarly: 65, .forgetsTurn: 69, .callsPastQueue: 69, .forgetsInFlight: 78, .writesAgainLast: 78,
         .forgetsFollowing: 75, .coalescesDeliveriesEarly: 54, .ignoresExempt: 51, .overtakes: 29, .forgetsNames: 43,
