@@ -48,45 +48,6 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a program that is refused when it continues still gets what was kept for it`(kind: BusKind) throws {
-        let agent = try AgentBus(kind)
-        let client = try RawBusClient(address: agent.bus.address)
-        let names = (0..<400).map { "com.example.returning.n\($0)" }
-        let observer = try start(
-            productPath("notify-wait"),
-            ["--address", agent.bus.address, "-f", "-v"] + names,
-            environment: ["NOTIFY_SOCKET": nil]
-        )
-        _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
-        func list() throws -> [String] {
-            try run(productPath("notify-lifecycle"), ["--address", agent.bus.address, "list", "-q", "--json"]).lines
-                .filter { $0.contains("\"pid\":\(observer.pid),") }
-        }
-        observer.send(signal: SIGSTOP)
-        try #require(waitUntil { processState(observer.pid) == "T" })
-        try client.post(names[0])
-        try #require(waitUntil { try list().contains { $0.contains(#""parked":true"#) } })
-        try agent.halt()
-        // All that a user may have pending, before the program says that it is back.
-        var message = RawMessage(.call)
-        (message.destination, message.interface) = ("org.notifybus.Agent1", "org.notifybus.Agent1")
-        (message.path, message.member, message.signature) = ("/org/notifybus/Agent1", "AddNames", "asas")
-        message.flags = 1
-        var body = RawBody()
-        body.append((0..<4_096).map { "com.example." + String(repeating: "x", count: 240) + "\($0)" })
-        body.append([])
-        message.body = body.bytes
-        for _ in 0..<16 { try client.send(message) }
-        try client.callBus("GetId")
-        observer.send(signal: SIGCONT)
-        // It goes on alone once the agent has not answered for two seconds.
-        _ = try observer.waitForOutput(containing: names[399], timeout: .patience)
-        agent.agent.send(signal: SIGCONT)
-        try #require(waitUntil(timeout: .patience) { try !list().contains { $0.contains(#""parked":true"#) } })
-        #expect(try waitUntil(timeout: .patience) { try list().count == 1 })
-    }
-
-    @Test(arguments: busKinds)
     func `what a connection said before it ended keeps nobody of its user out`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let leaving = try RawBusClient(address: agent.bus.address, passesDescriptors: true)
