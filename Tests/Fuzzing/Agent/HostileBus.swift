@@ -14,6 +14,8 @@ final class HostileBus {
         let name: String
         let reader = MessageReader()
         var isLetIn = false
+        /// Whether Hello has been answered. No bus passes anything on before that.
+        var hasName = false
         var lines: [UInt8] = []
         var output: [UInt8] = []
         var owns: Set<String> = []
@@ -118,13 +120,13 @@ final class HostileBus {
     ///
     /// A client that does not get that far in a minute is a finding.
     func settle(_ description: @autoclosure () -> String) {
-        for client in clients where client.isOpen && client.isLetIn && client.expected == nil {
+        for client in clients where client.isOpen && client.hasName && client.expected == nil {
             var ping = message(.call, from: ":1.0")
             (ping.path, ping.interface, ping.member) = ("/", "org.freedesktop.DBus.Peer", "Ping")
             client.expected = ping.serial
             send(ping, to: client)
         }
-        work(until: { !clients.contains { $0.isOpen && ($0.expected != nil || !$0.isLetIn) } }, description())
+        work(until: { !clients.contains { $0.isOpen && ($0.expected != nil || !$0.hasName) } }, description())
     }
 
     /// Does what there is to do until a condition holds, at most a minute.
@@ -232,6 +234,7 @@ final class HostileBus {
             )
             if let replies = reply(call, client) {
                 for reply in replies { send(reply, to: client) }
+                client.hasName = client.hasName || call.member == "Hello"
             } else {
                 client.calls.append(call)
             }

@@ -14,14 +14,14 @@ struct ObserverScene {
         var observations: [NotifyCenter.Observation] = []
         var steps: [String] = []
         observe(center, ["com.example.a"], &observations)
-        bus.work(until: { bus.clients.contains(where: \.isLetIn) }, "the center's start")
+        bus.work(until: { bus.clients.contains(where: \.hasName) }, "the center's start")
         bus.settle("the beginning")
         while !stream.choices.isOver {
             if !bus.clients.contains(where: \.isOpen) {
                 // It comes back by itself if there is anything to hear, though not at once: once is enough.
                 guard bus.clients.count < 2 else { break }
                 observe(center, ["com.example.a"], &observations)
-                bus.work(until: { bus.clients.contains { $0.isOpen && $0.isLetIn } }, "the center's return")
+                bus.work(until: { bus.clients.contains { $0.isOpen && $0.hasName } }, "the center's return")
             }
             steps.append(step(center, bus, &stream.choices, &observations))
             bus.settle(steps.suffix(8).joined(separator: "; "))
