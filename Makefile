@@ -363,6 +363,7 @@ WITHOUT ?=
 
 .PHONY: chaos
 chaos: test-needs ## Judges real programs on real buses by what the documents promise, while everything happens to them; SECONDS=N SEED=N DAEMON=NAME
+	@Tests/Chaos/breaks.py --check
 	@for product in notify-commands notifybus bus-launcher chaos-witness; do swift build $(DEBUG) --product $$product; done
 	@for daemon in $(DAEMON); do \
 	  Tests/Chaos/chaos.py --build $(call quote,$(SCRATCH)/debug) --daemon $$daemon --seconds $(SECONDS) \

@@ -3,7 +3,7 @@
 """Breaks promises in a copy of the sources, one at a time, and checks that the judge finds each within a minute: a judge
 that can't find a broken promise is no judge. Without a break nothing may be found.
 
-Usage: breaks.py [--only NAMES] [--daemon NAMES] [--seconds N] [--seed N]
+Usage: breaks.py [--only NAMES] [--daemon NAMES] [--seconds N] [--seed N] [--check]
 """
 
 import argparse
@@ -76,8 +76,9 @@ BREAKS = [
     ),
     (
         "state-forgotten", "Agent/NotifyCoordinator/Coordinator+Registering.swift",
-        "        if let state = statement.state { believe(",
-        """        if let state = statement.state, !isBroken("state-forgotten") { believe(""",
+        "        if let state = statement.state {\n            believe(",
+        """        if let state = statement.state, !isBroken("state-forgotten") {
+            believe(""",
         "background,foreground,kill-agent",
     ),
     (
@@ -133,8 +134,8 @@ BREAKS = [
 ]
 
 
-def make():
-    """Builds all of them."""
+def broken_files():
+    """The sources with all of them, by path."""
     files = {}
     for name, file, old, new, _ in BREAKS:
         if not file:
@@ -142,8 +143,14 @@ def make():
         path = f"Sources/{file}"
         text = files.get(path) or (ROOT / path).read_text()
         if text.count(old) != 1:
-            sys.exit(f"{name}: what it changes occurs {text.count(old)} times in {path}; write it anew")
+            sys.exit(f"{name}: what it changes occurs {text.count(old)} times in {path}; write it again")
         files[path] = text.replace(old, new)
+    return files
+
+
+def make():
+    """Builds all of them."""
+    files = broken_files()
     for path in files:
         if "NotifyNames" not in path and "import NotifyNames" not in files[path]:
             lines = files[path].split("\n")
@@ -197,7 +204,11 @@ def main():
     parser.add_argument("--daemon", default="dbus-daemon dbus-broker", help="one or more of them")
     parser.add_argument("--seconds", default="60")
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--check", action="store_true", help="only check that each can be made")
     options = parser.parse_args()
+    if options.check:
+        broken_files()
+        return
     make()
     missed = 0
     for name, _, _, _, acts in BREAKS:

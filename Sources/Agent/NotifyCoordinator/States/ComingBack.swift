@@ -12,7 +12,7 @@ struct ComingBack: Hashable {
         case no
         /// It has registered, and is to hear again once its names are subscribed.
         case registering
-        /// These are about to be reported. The agent hears them anew first: the report covers any post that comes earlier.
+        /// These are about to be reported. The agent hears them again first: the report covers any post that comes earlier.
         case reporting([NotifyName])
         /// The reply has reported these. It may be lost before it has been read.
         case reported([NotifyName])

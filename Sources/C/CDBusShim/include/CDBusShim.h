@@ -67,7 +67,7 @@ nb_entry_state nb_entry_service(nb_entry *entry, short revents);
 int nb_take_socket(nb_entry *entry, nb_error *guid);
 
 /*
- * nb_connect() - connect to the bus without libdbus, to authenticate in another way
+ * nb_connect() - connect to the bus without libdbus, to authenticate differently
  * @address: the alternatives in it are tried in order, up to the first that is no Unix socket with a path or an abstract name
  * @guid: its message is set to the GUID that the bus must have, if the address says so
  *
