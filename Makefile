@@ -25,6 +25,8 @@ export NOTIFYBUS_FLAGS ?= development
 COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-top notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources \
 	Examples/SharedDefaults/Package.swift Examples/SharedDefaults/Sources
+# Not <notify.h>, which any compiler reads, and people.
+C_SOURCES = $(shell find Sources Tests Benchmarks -name .build -prune -o -name '*.[ch]' ! -name notify.h -print)
 SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run \
 	Examples/check-examples Examples/notify-open/notify-open
 
@@ -387,9 +389,10 @@ mutants: test-needs ## Changes single lines of the agent's and the observer's de
 	  $(if $(DRAW),--draw $(DRAW) --by $(call quote,$(BY)))
 
 .PHONY: lint
-lint: swift-needs ## Checks the formatting of the sources, and the scripts with shellcheck if installed
+lint: swift-needs ## Checks the formatting of the sources; C with clang-format and the scripts with shellcheck, if installed
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo "shellcheck is not installed, so the scripts are not checked."; fi
+	@if command -v clang-format >/dev/null; then clang-format --dry-run --Werror $(C_SOURCES); else echo "clang-format is not installed, so C is not checked."; fi
 
 .PHONY: folders
 folders: build-needs ## Checks which folder of NotifyCore uses which, and how many files need each other
@@ -397,8 +400,9 @@ folders: build-needs ## Checks which folder of NotifyCore uses which, and how ma
 	@Scripts/check/folders.py $(call quote,$(SCRATCH))
 
 .PHONY: format
-format: swift-needs ## Formats the sources
+format: swift-needs ## Formats the sources; C if clang-format is installed
 	@swift format --in-place --parallel --recursive $(SWIFT_SOURCES)
+	@! command -v clang-format >/dev/null || clang-format -i $(C_SOURCES)
 
 .PHONY: clean
 clean: ## Removes everything that was built

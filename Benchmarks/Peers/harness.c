@@ -42,180 +42,167 @@ static char end_name[NAME_MAX_LENGTH + 16];
 static int64_t posts;
 
 void fail(const char *format, ...) {
-        va_list arguments;
-        va_start(arguments, format);
-        vfprintf(stderr, format, arguments);
-        va_end(arguments);
-        fputc('\n', stderr);
-        exit(1);
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(1);
 }
 
 static int64_t now(void) {
-        struct timespec time;
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
 static void write_record(int64_t time, int64_t count) {
-        int64_t record[2] = { time, count };
-        if (write(STDOUT_FILENO, record, sizeof(record)) != sizeof(record))
-                exit(0); // Nobody listens any more.
+    int64_t record[2] = {time, count};
+    if (write(STDOUT_FILENO, record, sizeof(record)) != sizeof(record)) exit(0); // Nobody listens any more.
 }
 
 void delivered(const char *name) {
-        deliveries++;
-        switch (report) {
-        case EACH:
-                write_record(now(), deliveries);
-                break;
-        case EVERY:
-                if (deliveries % report_count == 0)
-                        write_record(now(), deliveries);
-                break;
-        case END:
-                if (strcmp(name, end_name) == 0)
-                        write_record(now(), deliveries);
-                break;
-        case LAST:
-                write_record(now(), deliveries);
-                if (deliveries == report_count)
-                        exit(0);
-                break;
-        case STALLED:
-                break;
-        }
+    deliveries++;
+    switch (report) {
+    case EACH: write_record(now(), deliveries); break;
+    case EVERY:
+        if (deliveries % report_count == 0) write_record(now(), deliveries);
+        break;
+    case END:
+        if (strcmp(name, end_name) == 0) write_record(now(), deliveries);
+        break;
+    case LAST:
+        write_record(now(), deliveries);
+        if (deliveries == report_count) exit(0);
+        break;
+    case STALLED: break;
+    }
 }
 
 static void read_report(const char *text) {
-        if (sscanf(text, "every:%ld", &report_count) == 1)
-                report = EVERY;
-        else if (sscanf(text, "last:%ld", &report_count) == 1)
-                report = LAST;
-        else
-                report = strcmp(text, "end") == 0 ? END : strcmp(text, "stalled") == 0 ? STALLED : EACH;
+    if (sscanf(text, "every:%ld", &report_count) == 1)
+        report = EVERY;
+    else if (sscanf(text, "last:%ld", &report_count) == 1)
+        report = LAST;
+    else
+        report = strcmp(text, "end") == 0 ? END : strcmp(text, "stalled") == 0 ? STALLED : EACH;
 }
 
 static void observe(const char *prefix, int count, bool each) {
-        char **names = calloc((size_t)count + 1, sizeof(char *));
-        for (int i = 0; names && i < count; i++)
-                if (asprintf(&names[i], count == 1 ? "%s" : "%s.n%d", prefix, i) < 0)
-                        fail("There is no memory for %d names.", count);
-        snprintf(end_name, sizeof(end_name), "%s.end", prefix);
-        if (report == END)
-                names[count++] = end_name;
-        int64_t began = now();
-        peer_observe(names, count, each);
-        int64_t live = now();
-        write_record(live, live - began);
-        while (report == STALLED)
-                pause();
-        peer_loop();
+    char **names = calloc((size_t)count + 1, sizeof(char *));
+    for (int i = 0; names && i < count; i++)
+        if (asprintf(&names[i], count == 1 ? "%s" : "%s.n%d", prefix, i) < 0)
+            fail("There is no memory for %d names.", count);
+    snprintf(end_name, sizeof(end_name), "%s.end", prefix);
+    if (report == END) names[count++] = end_name;
+    int64_t began = now();
+    peer_observe(names, count, each);
+    int64_t live = now();
+    write_record(live, live - began);
+    while (report == STALLED) pause();
+    peer_loop();
 }
 
 static void post(const char *name) {
-        peer_post(name);
-        posts++;
+    peer_post(name);
+    posts++;
 }
 
 static void latency(int count, int wait, const char *name) {
-        const char *records = getenv("RECORDS_FD");
-        int records_fd = records ? atoi(records) : -1;
-        for (int i = 0; i < count; i++) {
-                int64_t record[2], began = now();
-                post(name);
-                peer_flush();
-                if (read(records_fd, record, sizeof(record)) != sizeof(record))
-                        fail("The observer has ended.");
-                printf("%ld ", record[0] - began);
-                usleep((useconds_t)(wait < 0 ? random() % -wait : wait));
-        }
-        putchar('\n');
+    const char *records = getenv("RECORDS_FD");
+    int records_fd = records ? atoi(records) : -1;
+    for (int i = 0; i < count; i++) {
+        int64_t record[2], began = now();
+        post(name);
+        peer_flush();
+        if (read(records_fd, record, sizeof(record)) != sizeof(record)) fail("The observer has ended.");
+        printf("%ld ", record[0] - began);
+        usleep((useconds_t)(wait < 0 ? random() % -wait : wait));
+    }
+    putchar('\n');
 }
 
 static void burst(int count, const char *prefix, int name_count, int flush, int end) {
-        static char names[64][NAME_MAX_LENGTH + 16];
-        if (name_count < 1 || name_count > 64)
-                fail("A burst has 1 to 64 names, not %d.", name_count);
-        for (int i = 0; i < name_count; i++)
-                snprintf(names[i], sizeof(names[i]), name_count == 1 ? "%s" : "%s.n%d", prefix, i);
-        int64_t began = now();
-        for (int i = 0; i < count; i++) {
-                post(names[i % name_count]);
-                if (flush && (i + 1) % flush == 0)
-                        peer_flush();
-        }
-        if (end) {
-                snprintf(end_name, sizeof(end_name), "%s.end", prefix);
-                post(end_name);
-        }
-        peer_flush();
-        printf("%ld %ld\n", began, now());
+    static char names[64][NAME_MAX_LENGTH + 16];
+    if (name_count < 1 || name_count > 64) fail("A burst has 1 to 64 names, not %d.", name_count);
+    for (int i = 0; i < name_count; i++)
+        snprintf(names[i], sizeof(names[i]), name_count == 1 ? "%s" : "%s.n%d", prefix, i);
+    int64_t began = now();
+    for (int i = 0; i < count; i++) {
+        post(names[i % name_count]);
+        if (flush && (i + 1) % flush == 0) peer_flush();
+    }
+    if (end) {
+        snprintf(end_name, sizeof(end_name), "%s.end", prefix);
+        post(end_name);
+    }
+    peer_flush();
+    printf("%ld %ld\n", began, now());
 }
 
 static void route(int count, const char *name) {
-        int64_t began = now();
-        for (int i = 0; i < count; i++)
-                post(name);
-        peer_sync();
-        printf("%ld\n", now() - began);
+    int64_t began = now();
+    for (int i = 0; i < count; i++) post(name);
+    peer_sync();
+    printf("%ld\n", now() - began);
 }
 
 static void steps(int count, const char *name) {
-        for (int i = 0; i < count; i++) {
-                int64_t began = now();
-                post(name);
-                peer_sync();
-                printf("%ld ", now() - began);
-        }
-        putchar('\n');
+    for (int i = 0; i < count; i++) {
+        int64_t began = now();
+        post(name);
+        peer_sync();
+        printf("%ld ", now() - began);
+    }
+    putchar('\n');
 }
 
 static void registering(int count, const char *prefix) {
-        int64_t adding = 0, cancelling = 0;
-        char name[NAME_MAX_LENGTH + 16], *names[] = { name };
-        for (int i = 0; i < count; i++) {
-                snprintf(name, sizeof(name), "%s.n%d", prefix, i);
-                int64_t began = now();
-                peer_observe(names, 1, true);
-                int64_t observed = now();
-                peer_cancel();
-                adding += observed - began;
-                cancelling += now() - observed;
-        }
-        printf("%ld %ld\n", adding, cancelling);
+    int64_t adding = 0, cancelling = 0;
+    char name[NAME_MAX_LENGTH + 16], *names[] = {name};
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "%s.n%d", prefix, i);
+        int64_t began = now();
+        peer_observe(names, 1, true);
+        int64_t observed = now();
+        peer_cancel();
+        adding += observed - began;
+        cancelling += now() - observed;
+    }
+    printf("%ld %ld\n", adding, cancelling);
 }
 
 static void obey(void) {
-        char line[1024], name[NAME_MAX_LENGTH];
-        while (fgets(line, sizeof(line), stdin)) {
-                int count, a, b, c;
-                if (sscanf(line, "latency %d %d %511s", &count, &a, name) == 3)
-                        latency(count, a, name);
-                else if (sscanf(line, "burst %d %511s %d %d %d", &count, name, &a, &b, &c) == 5)
-                        burst(count, name, a, b, c);
-                else if (sscanf(line, "route %d %511s", &count, name) == 2)
-                        route(count, name);
-                else if (sscanf(line, "steps %d %511s", &count, name) == 2)
-                        steps(count, name);
-                else if (sscanf(line, "register %d %511s", &count, name) == 2)
-                        registering(count, name);
-                else
-                        printf("%ld 0\n", posts);
-                fflush(stdout);
-        }
+    char line[1024], name[NAME_MAX_LENGTH];
+    while (fgets(line, sizeof(line), stdin)) {
+        int count, a, b, c;
+        if (sscanf(line, "latency %d %d %511s", &count, &a, name) == 3)
+            latency(count, a, name);
+        else if (sscanf(line, "burst %d %511s %d %d %d", &count, name, &a, &b, &c) == 5)
+            burst(count, name, a, b, c);
+        else if (sscanf(line, "route %d %511s", &count, name) == 2)
+            route(count, name);
+        else if (sscanf(line, "steps %d %511s", &count, name) == 2)
+            steps(count, name);
+        else if (sscanf(line, "register %d %511s", &count, name) == 2)
+            registering(count, name);
+        else
+            printf("%ld 0\n", posts);
+        fflush(stdout);
+    }
 }
 
 int main(int count, char **arguments) {
-        if (count >= 7 && strcmp(arguments[1], "observer") == 0) {
-                peer_connect(arguments[2], arguments[3]);
-                read_report(arguments[6]);
-                observe(arguments[4], atoi(arguments[5]), count > 7);
-        } else if (count == 4 && strcmp(arguments[1], "poster") == 0) {
-                peer_connect(arguments[2], arguments[3]);
-                obey();
-        } else {
-                fail("usage: %s observer ADDRESS INTERFACE PREFIX COUNT REPORT [each] | poster ADDRESS INTERFACE",
-                     arguments[0]);
-        }
-        return 0;
+    if (count >= 7 && strcmp(arguments[1], "observer") == 0) {
+        peer_connect(arguments[2], arguments[3]);
+        read_report(arguments[6]);
+        observe(arguments[4], atoi(arguments[5]), count > 7);
+    } else if (count == 4 && strcmp(arguments[1], "poster") == 0) {
+        peer_connect(arguments[2], arguments[3]);
+        obey();
+    } else {
+        fail("usage: %s observer ADDRESS INTERFACE PREFIX COUNT REPORT [each] | poster ADDRESS INTERFACE",
+             arguments[0]);
+    }
+    return 0;
 }

@@ -47,8 +47,7 @@ static dbus_bool_t add_watch(DBusWatch *watch, void *data) {
 static void remove_watch(DBusWatch *watch, void *data) {
     nb_entry *entry = data;
     for (int i = 0; i < MAX_WATCHES; i++) {
-        if (entry->watches[i] == watch)
-            entry->watches[i] = NULL;
+        if (entry->watches[i] == watch) entry->watches[i] = NULL;
     }
 }
 
@@ -159,8 +158,7 @@ nb_entry *nb_enter(const char *address, int milliseconds, nb_error *error) {
     struct attempt *attempt = begin_attempt(address, &thread);
     if (attempt == NULL) return enter(address, error);
     pthread_mutex_lock(&attempt->lock);
-    while (!attempt->has_ended && pthread_cond_timedwait(&attempt->ends, &attempt->lock, &end) != ETIMEDOUT)
-        continue;
+    while (!attempt->has_ended && pthread_cond_timedwait(&attempt->ends, &attempt->lock, &end) != ETIMEDOUT) continue;
     attempt->is_abandoned = !attempt->has_ended;
     if (attempt->is_abandoned) atomic_fetch_add(&abandoned, 1);
     bool is_abandoned = attempt->is_abandoned;
@@ -186,8 +184,7 @@ void nb_give_up(nb_entry *entry) {
 
 int nb_entry_fd(const nb_entry *entry) {
     int fd = -1;
-    if (!dbus_connection_get_socket(entry->bus, &fd))
-        return -1;
+    if (!dbus_connection_get_socket(entry->bus, &fd)) return -1;
     return fd;
 }
 
@@ -195,38 +192,28 @@ short nb_entry_events(const nb_entry *entry) {
     short events = 0;
     for (int i = 0; i < MAX_WATCHES; i++) {
         DBusWatch *watch = entry->watches[i];
-        if (watch == NULL || !dbus_watch_get_enabled(watch))
-            continue;
+        if (watch == NULL || !dbus_watch_get_enabled(watch)) continue;
         unsigned int flags = dbus_watch_get_flags(watch);
-        if (flags & DBUS_WATCH_READABLE)
-            events |= POLLIN;
-        if (flags & DBUS_WATCH_WRITABLE)
-            events |= POLLOUT;
+        if (flags & DBUS_WATCH_READABLE) events |= POLLIN;
+        if (flags & DBUS_WATCH_WRITABLE) events |= POLLOUT;
     }
     return events;
 }
 
 nb_entry_state nb_entry_service(nb_entry *entry, short revents) {
     unsigned int ready = 0;
-    if (revents & POLLIN)
-        ready |= DBUS_WATCH_READABLE;
-    if (revents & POLLOUT)
-        ready |= DBUS_WATCH_WRITABLE;
-    if (revents & POLLHUP)
-        ready |= DBUS_WATCH_HANGUP;
-    if (revents & POLLERR)
-        ready |= DBUS_WATCH_ERROR;
+    if (revents & POLLIN) ready |= DBUS_WATCH_READABLE;
+    if (revents & POLLOUT) ready |= DBUS_WATCH_WRITABLE;
+    if (revents & POLLHUP) ready |= DBUS_WATCH_HANGUP;
+    if (revents & POLLERR) ready |= DBUS_WATCH_ERROR;
     /* Handling one watch may remove the other, so look up each again. */
     for (int i = 0; i < MAX_WATCHES; i++) {
         DBusWatch *watch = entry->watches[i];
-        if (watch == NULL || !dbus_watch_get_enabled(watch))
-            continue;
+        if (watch == NULL || !dbus_watch_get_enabled(watch)) continue;
         unsigned int wanted = dbus_watch_get_flags(watch) | DBUS_WATCH_HANGUP | DBUS_WATCH_ERROR;
-        if (ready & wanted)
-            dbus_watch_handle(watch, ready & wanted);
+        if (ready & wanted) dbus_watch_handle(watch, ready & wanted);
     }
-    if (!dbus_connection_get_is_connected(entry->bus))
-        return NB_REFUSED;
+    if (!dbus_connection_get_is_connected(entry->bus)) return NB_REFUSED;
     return dbus_connection_get_is_authenticated(entry->bus) ? NB_LET_IN : NB_ENTERING;
 }
 
@@ -236,8 +223,7 @@ int nb_take_socket(nb_entry *entry, nb_error *guid) {
     dbus_free(id);
     /* libdbus only closes its own descriptor, which neither reads, writes nor shuts down. */
     int fd = fcntl(nb_entry_fd(entry), F_DUPFD_CLOEXEC, 0);
-    if (fd >= 0)
-        nb_give_up(entry);
+    if (fd >= 0) nb_give_up(entry);
     return fd;
 }
 
@@ -284,12 +270,10 @@ int nb_connect(const char *address, nb_error *guid) {
 
 bool nb_is_message(const void *bytes, size_t length) {
     DBusError error = DBUS_ERROR_INIT;
-    if (length > DBUS_MAXIMUM_MESSAGE_LENGTH)
-        return false;
+    if (length > DBUS_MAXIMUM_MESSAGE_LENGTH) return false;
     DBusMessage *message = dbus_message_demarshal(bytes, (int)length, &error);
     dbus_error_free(&error);
-    if (message == NULL)
-        return false;
+    if (message == NULL) return false;
     dbus_message_unref(message);
     return true;
 }

@@ -63,9 +63,7 @@ struct x11_display {
 static xcb_extension_t resource = {"X-Resource", 0};
 
 #ifdef NOTIFYBUS_LINKS_XCB
-const char *x11_load(void) {
-    return NULL;
-}
+const char *x11_load(void) { return NULL; }
 #else
 static const char *failure;
 
@@ -183,9 +181,7 @@ void x11_close(x11_display *display) {
     free(display);
 }
 
-int x11_descriptor(x11_display *display) {
-    return xcb.get_file_descriptor(display->connection);
-}
+int x11_descriptor(x11_display *display) { return xcb.get_file_descriptor(display->connection); }
 
 /* A window that is gone by now is an error that comes as an event. */
 static void follow_properties(x11_display *display, xcb_window_t window, uint32_t events) {
@@ -276,7 +272,8 @@ const char *x11_active_class(x11_display *display) {
 
 int x11_active_is_fullscreen(x11_display *display) {
     uint32_t states[64];
-    int length = display->window ? property(display, display->window, display->wm_state, 32, states, sizeof states) : -1;
+    int length =
+        display->window ? property(display, display->window, display->wm_state, 32, states, sizeof states) : -1;
     for (int index = 0; index < length / 4; index++)
         if (states[index] == display->fullscreen) return 1;
     return 0;

@@ -36,16 +36,16 @@ bool nd_is_available(void) {
     return true;
 }
 
-void nd_retain_queue(void *queue) { atomic_load(&retain_function)(queue); }
+void nd_retain_queue(void *queue) { (atomic_load(&retain_function))(queue); }
 
-void nd_release_queue(void *queue) { atomic_load(&release_function)(queue); }
+void nd_release_queue(void *queue) { (atomic_load(&release_function))(queue); }
 
 void *nd_copy_block(void *block) { return atomic_load(&copy_block_function)(block); }
 
-void nd_release_block(void *block) { atomic_load(&release_block_function)(block); }
+void nd_release_block(void *block) { (atomic_load(&release_block_function))(block); }
 
 void nd_async(void *queue, void *context, void (*work)(void *context)) {
-    atomic_load(&async_function)(queue, context, work);
+    (atomic_load(&async_function))(queue, context, work);
 }
 
 void nd_call_block(void *block, int token) { ((notify_handler_t)block)(token); }

@@ -9,7 +9,8 @@
 #include <string.h>
 
 static void describe_values(FILE *text, DBusMessageIter *values) {
-    for (int type; (type = dbus_message_iter_get_arg_type(values)) != DBUS_TYPE_INVALID; dbus_message_iter_next(values)) {
+    for (int type; (type = dbus_message_iter_get_arg_type(values)) != DBUS_TYPE_INVALID;
+         dbus_message_iter_next(values)) {
         DBusBasicValue value = {.u64 = 0};
         DBusMessageIter inside;
         switch (type) {
@@ -63,19 +64,16 @@ static void describe_values(FILE *text, DBusMessageIter *values) {
 }
 
 static void describe_field(FILE *text, const char *title, const char *value) {
-    if (value != NULL)
-        fprintf(text, "%s=%s\n", title, value);
+    if (value != NULL) fprintf(text, "%s=%s\n", title, value);
 }
 
 char *reference_describe(const void *bytes, size_t length) {
     char *result = NULL;
     size_t size = 0;
     DBusMessageIter arguments;
-    if (length > INT32_MAX || dbus_message_demarshal_bytes_needed(bytes, (int)length) != (int)length)
-        return NULL;
+    if (length > INT32_MAX || dbus_message_demarshal_bytes_needed(bytes, (int)length) != (int)length) return NULL;
     DBusMessage *message = dbus_message_demarshal(bytes, (int)length, NULL);
-    if (message == NULL)
-        return NULL;
+    if (message == NULL) return NULL;
     FILE *text = open_memstream(&result, &size);
     fprintf(text, "type=%d serial=%" PRIu32 " reply=%" PRIu32 " silent=%d\n", dbus_message_get_type(message),
             dbus_message_get_serial(message), dbus_message_get_reply_serial(message),
@@ -87,13 +85,10 @@ char *reference_describe(const void *bytes, size_t length) {
     describe_field(text, "destination", dbus_message_get_destination(message));
     describe_field(text, "sender", dbus_message_get_sender(message));
     fprintf(text, "signature=%s\n", dbus_message_get_signature(message));
-    if (dbus_message_iter_init(message, &arguments))
-        describe_values(text, &arguments);
+    if (dbus_message_iter_init(message, &arguments)) describe_values(text, &arguments);
     fclose(text);
     dbus_message_unref(message);
     return result;
 }
 
-void reference_free(char *text) {
-    free(text);
-}
+void reference_free(char *text) { free(text); }

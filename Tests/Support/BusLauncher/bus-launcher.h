@@ -3,9 +3,9 @@
 #pragma once
 
 enum {
-        EXIT_FAILED = 1,
-        EXIT_USAGE = 64,
-        EXIT_UNAVAILABLE = 69,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 64,
+    EXIT_UNAVAILABLE = 69,
 };
 
 /* launcher_fail() - prints one sentence to standard error and exits

@@ -42,8 +42,8 @@ int observer_start(char **names) {
     for (; *names; names++) {
         if (observer.count == MAXIMUM) fail("No more than %d names.", MAXIMUM);
         int flags = observer.count ? NOTIFY_REUSE : 0;
-        uint32_t status = notify_register_file_descriptor(*names, &observer.descriptor, flags,
-                                                          &observer.tokens[observer.count]);
+        uint32_t status =
+            notify_register_file_descriptor(*names, &observer.descriptor, flags, &observer.tokens[observer.count]);
         if (status != NOTIFY_STATUS_OK) fail("Can't observe %s: status %u of <notify.h>.", *names, (unsigned)status);
         observer.names[observer.count++] = *names;
     }

@@ -28,8 +28,8 @@ extern SWIFT void (*swift_task_enqueueGlobal_hook)(struct job *, enqueue_functio
 extern SWIFT void swift_job_run(struct job *, void *executor, uintptr_t implementation);
 
 struct entry {
-        struct entry *next;
-        struct job *job;
+    struct entry *next;
+    struct job *job;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,44 +40,44 @@ static struct entry *newest;
 static long limit, waiting, threads, idle;
 
 static void *work(void *nothing) {
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        idle++;
+        while (!newest) pthread_cond_wait(&more, &lock);
+        idle--;
+        struct entry *entry = newest;
+        newest = entry->next;
+        waiting--;
+        pthread_mutex_unlock(&lock);
+        struct job *job = entry->job;
+        free(entry);
+        swift_job_run(job, NULL, 0);
         pthread_mutex_lock(&lock);
-        for (;;) {
-                idle++;
-                while (!newest) pthread_cond_wait(&more, &lock);
-                idle--;
-                struct entry *entry = newest;
-                newest = entry->next;
-                waiting--;
-                pthread_mutex_unlock(&lock);
-                struct job *job = entry->job;
-                free(entry);
-                swift_job_run(job, NULL, 0);
-                pthread_mutex_lock(&lock);
-        }
-        return nothing;
+    }
+    return nothing;
 }
 
 static SWIFT void enqueue(struct job *job, enqueue_function *original) {
-        (void)original;
-        struct entry *entry = malloc(sizeof *entry);
-        if (!entry) abort();
-        pthread_mutex_lock(&lock);
-        *entry = (struct entry){ newest, job };
-        newest = entry;
-        waiting++;
-        pthread_t thread;
-        if (waiting > idle && threads < limit && pthread_create(&thread, NULL, work, NULL) == 0) {
-                pthread_detach(thread);
-                threads++;
-        }
-        if (threads == 0) abort();
-        pthread_cond_signal(&more);
-        pthread_mutex_unlock(&lock);
+    (void)original;
+    struct entry *entry = malloc(sizeof *entry);
+    if (!entry) abort();
+    pthread_mutex_lock(&lock);
+    *entry = (struct entry){newest, job};
+    newest = entry;
+    waiting++;
+    pthread_t thread;
+    if (waiting > idle && threads < limit && pthread_create(&thread, NULL, work, NULL) == 0) {
+        pthread_detach(thread);
+        threads++;
+    }
+    if (threads == 0) abort();
+    pthread_cond_signal(&more);
+    pthread_mutex_unlock(&lock);
 }
 
 __attribute__((constructor)) static void take_over(void) {
-        const char *number = getenv("NOTIFYBUS_TESTS_AT_ONCE");
-        long processors = sysconf(_SC_NPROCESSORS_ONLN);
-        limit = number ? atol(number) : processors > AT_ONCE ? processors : AT_ONCE;
-        if (limit > 0) swift_task_enqueueGlobal_hook = enqueue;
+    const char *number = getenv("NOTIFYBUS_TESTS_AT_ONCE");
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    limit = number ? atol(number) : processors > AT_ONCE ? processors : AT_ONCE;
+    if (limit > 0) swift_task_enqueueGlobal_hook = enqueue;
 }

@@ -26,11 +26,13 @@ static void report(const char *what, uint64_t start) {
     fprintf(stderr, "%-28s %10llu ns\n", what, (unsigned long long)(nanoseconds / (uint64_t)rounds));
 }
 
-#define TIMED(what, ...)                                                                                                \
-    do {                                                                                                                \
-        uint64_t start = mach_absolute_time();                                                                          \
-        for (int i = 0; i < rounds; i++) { __VA_ARGS__ }                                                                \
-        report(what, start);                                                                                            \
+#define TIMED(what, ...)                                                                                               \
+    do {                                                                                                               \
+        uint64_t start = mach_absolute_time();                                                                         \
+        for (int i = 0; i < rounds; i++) {                                                                             \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+        report(what, start);                                                                                           \
     } while (0)
 
 int main(int argc, char **argv) {
@@ -46,9 +48,8 @@ int main(int argc, char **argv) {
         });
         demand(notify_register_check(name, &token) == NOTIFY_STATUS_OK, "register");
         demand(notify_check(token, &check) == NOTIFY_STATUS_OK && check == 1, "the first check");
-        TIMED("check", {
-            demand(notify_check(token, &check) == NOTIFY_STATUS_OK && check == 0, "a check of nothing new");
-        });
+        TIMED("check",
+              { demand(notify_check(token, &check) == NOTIFY_STATUS_OK && check == 0, "a check of nothing new"); });
         TIMED("post, register, check", {
             demand(notify_post(name) == NOTIFY_STATUS_OK, "post");
             demand(notify_register_plain("com.example.bench.other", &other) == NOTIFY_STATUS_OK, "register");

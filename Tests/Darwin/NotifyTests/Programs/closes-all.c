@@ -62,11 +62,11 @@ int main(int count, char **argument) {
     }
     getrusage(RUSAGE_SELF, &usage);
     long milliseconds = usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000 + usage.ru_stime.tv_sec * 1000 +
-        usage.ru_stime.tv_usec / 1000;
+                        usage.ru_stime.tv_usec / 1000;
     sleep(1);
     getrusage(RUSAGE_SELF, &usage);
     milliseconds = usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000 + usage.ru_stime.tv_sec * 1000 +
-        usage.ru_stime.tv_usec / 1000 - milliseconds;
+                   usage.ru_stime.tv_usec / 1000 - milliseconds;
     dprintf(answers, "%s\n", milliseconds < 300 ? "rests" : "burns");
     /* What has the numbers now is as it was. */
     int strangers = 0, touched = 0;

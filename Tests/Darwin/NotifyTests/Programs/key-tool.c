@@ -102,17 +102,14 @@ int main(int argc, char **argv) {
             dispatch_source_t *source = &watch->source;
             *source = dispatch_source_create(DISPATCH_SOURCE_TYPE_SIGNAL, SIGUSR1, 0, dispatch_get_main_queue());
             signal(SIGUSR1, SIG_IGN);
-            dispatch_source_set_event_handler(*source, ^{
-                told_on_queue(watch);
-            });
+            dispatch_source_set_event_handler(*source, ^{ told_on_queue(watch); });
             dispatch_resume(*source);
             demand("signal", name, notify_register_signal(name, SIGUSR1, &watch->token));
             break;
         }
         case 'd': {
             struct watch *watch = add(name, BLOCK, times);
-            demand("block", name,
-                   notify_register_dispatch(name, &watch->token, dispatch_get_main_queue(), ^(int from) {
+            demand("block", name, notify_register_dispatch(name, &watch->token, dispatch_get_main_queue(), ^(int from) {
                        if (from == watch->token) told_on_queue(watch);
                    }));
             break;
@@ -152,7 +149,8 @@ int main(int argc, char **argv) {
     // Static, so that whoever looks for leaks at the end still finds them.
     static dispatch_source_t readable, timer;
     if (descriptor >= 0) {
-        readable = dispatch_source_create(DISPATCH_SOURCE_TYPE_READ, (uintptr_t)descriptor, 0, dispatch_get_main_queue());
+        readable =
+            dispatch_source_create(DISPATCH_SOURCE_TYPE_READ, (uintptr_t)descriptor, 0, dispatch_get_main_queue());
         dispatch_source_set_event_handler(readable, ^{
             int sent;
             if (read(descriptor, &sent, sizeof sent) != sizeof sent) exit(3);
