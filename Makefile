@@ -60,9 +60,10 @@ PACKED := $(if $(shell getconf GNU_LIBC_VERSION 2>/dev/null | awk '{ split($$2, 
 	-Xlinker -z -Xlinker pack-relative-relocs)
 # Here are flags of the linker alone: a flag of the compiler would compile everything again for the library, which is
 # linked differently.
-# The Swift library would abort a program that finds no /proc: see CLinux.h, --wrap.
-LINKER := -Xlinker --gc-sections -Xlinker --as-needed $(PACKED) -Xlinker --wrap=swift_copyAuxiliaryExecutablePath
+LINKER := -Xlinker --gc-sections -Xlinker --as-needed $(PACKED)
 RELEASE_LINK := -Xlinker "-L$$static" $(LINKER) $(if $(STRIP),-Xlinker $(STRIP))
+# The Swift library would abort a program that finds no /proc: see CSwiftStart.h.
+WITHOUT_PROC := -Xlinker --wrap=swift_copyAuxiliaryExecutablePath
 # Recipes that link begin with this: the shell, unlike make, handles paths with spaces.
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
 	export PKG_CONFIG_PATH="$$static$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"
@@ -102,9 +103,9 @@ build: build-needs ## Builds the commands, the C library and their manual pages,
 	@[[ $(LIBRARIES) != static ]] || Scripts/build/static-libraries $(call quote,$(STATIC))
 	@$(FIND_STATIC); \
 	[[ ! -e $$static/whole ]] || export NOTIFYBUS_FLAGS="$$NOTIFYBUS_FLAGS static"; \
-	swift build $(RELEASE) $(RELEASE_LINK) $(PROGRAM) --product notify-commands
-	@swift build $(RELEASE) $(LIBRARY_LINK) -Xlinker -soname=libnotifybus.so.0 --product notifybus
-	@$(call build_bridge,$(RELEASE) $(LIBRARY_LINK) $(PROGRAM))
+	swift build $(RELEASE) $(RELEASE_LINK) $(WITHOUT_PROC) $(PROGRAM) --product notify-commands
+	@swift build $(RELEASE) $(LIBRARY_LINK) $(WITHOUT_PROC) -Xlinker -soname=libnotifybus.so.0 --product notifybus
+	@$(call build_bridge,$(RELEASE) $(LIBRARY_LINK) $(WITHOUT_PROC) $(PROGRAM))
 	@cd $(call quote,$(SCRATCH)/release) && for command in $(COMMANDS); do ln -sfn notify-commands "$$command"; done
 	@Scripts/build/manuals $(call quote,$(SCRATCH)/release) $(call quote,$(SCRATCH))
 endif

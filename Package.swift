@@ -25,21 +25,29 @@ let package = Package(
         .target(name: "CDBusShim", dependencies: ["CDBus"]),
         // Linux calls that Swift's Glibc module does not declare.
         .target(name: "CLinux"),
+        // Guards connections to a bus, and what they have open, in the child of fork(2).
+        .target(name: "CForkGuard"),
+        // What the Makefile puts in the place of a function of the Swift library, in what is installed.
+        .target(name: "CSwiftStart"),
         // Asks an X server. It needs the headers of libxcb, and loads the library at run time.
         .target(name: "CXcb"),
         // Names, states and what is observed: values that know neither D-Bus nor Linux.
         .target(name: "NotifyNames"),
         // The connection to a bus: socket, messages, values. It knows no names, and no center.
-        .target(name: "NotifyWire", dependencies: ["NotifyNames", "CDBusShim", "CLinux"]),
+        .target(name: "NotifyWire", dependencies: ["NotifyNames", "CDBusShim", "CForkGuard", "CLinux"]),
         // What the agent, its relay and observers say to each other: the fields of each message.
         .target(name: "NotifyProtocol", dependencies: ["NotifyWire", "NotifyNames"]),
-        // The center, without Dispatch and Swift's concurrency library: what the commands and the C library are made of.
-        .target(name: "NotifyCore", dependencies: ["NotifyProtocol", "NotifyWire", "NotifyNames", "CLinux"]),
+        // The center, without Dispatch and Swift's concurrency library: what the commands and the C library are made
+        // of.
+        .target(
+            name: "NotifyCore",
+            dependencies: ["NotifyProtocol", "NotifyWire", "NotifyNames", "CForkGuard", "CLinux"]
+        ),
         // What Swift programs import: the center, with queues and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
 
         // Darwin's names: notify(3) with its C symbols, and what is added for blocks, in C and in Swift.
-        .target(name: "NotifyTokens", dependencies: ["NotifyCore", "CLinux"]),
+        .target(name: "NotifyTokens", dependencies: ["NotifyCore", "CForkGuard", "CLinux"]),
         .target(name: "CDarwinNotify", cSettings: [.define("NOTIFYBUS_WITHOUT_DISPATCH")]),
         .target(
             name: "CNotifyDispatch",
@@ -48,7 +56,7 @@ let package = Package(
         ),
         .target(
             name: "NotifyBusC",
-            dependencies: ["NotifyTokens", "CNotifyDispatch"],
+            dependencies: ["NotifyTokens", "CNotifyDispatch", "CSwiftStart"],
             exclude: ["libnotifybus.map"],
             linkerSettings: [
                 // Nobody who loads it needs Swift; what is not in the map is not seen from outside, so that a program
@@ -96,9 +104,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "notify-commands",
-            dependencies: ["Commands"],
-            // Tests start thousands, and the dynamic linker would need longer for Swift's libraries, and for the addresses
-            // in a program that can be anywhere, than most commands run.
+            dependencies: ["Commands", "CSwiftStart"],
+            // Tests start thousands, and the dynamic linker would need longer for Swift's libraries, and for the
+            // addresses in a program that can be anywhere, than most commands run.
             linkerSettings: [
                 .unsafeFlags(
                     ["-static-stdlib", "-Xclang-linker", "-no-pie", "-Xlinker", "--no-export-dynamic"],
@@ -119,7 +127,7 @@ let package = Package(
             name: "NotifyBridge",
             dependencies: ["NotifyCore", "NotifyNames", "CommandSupport", "CLinux", "CMosquitto"]
         ),
-        .executableTarget(name: "notify-bridge", dependencies: ["NotifyBridge", "CommandSupport"]),
+        .executableTarget(name: "notify-bridge", dependencies: ["NotifyBridge", "CommandSupport", "CSwiftStart"]),
 
         // The protocol simulated: an agent, observers, posters and a model of the bus in one thread; and what runs it.
         .target(
@@ -295,7 +303,7 @@ let package = Package(
 
 // Who lives where.
 let rooms = [
-    "Sources/C": ["CDBus", "CDBusShim", "CLinux", "CXcb", "CMosquitto"],
+    "Sources/C": ["CDBus", "CDBusShim", "CForkGuard", "CLinux", "CMosquitto", "CSwiftStart", "CXcb"],
     "Sources/Library": ["NotifyNames", "NotifyWire", "NotifyProtocol", "NotifyCore", "NotifyBus"],
     "Sources/Darwin": [
         "NotifyTokens", "NotifyBusC", "CDarwinNotify", "CNotifyDispatch", "CRunLoop", "DarwinNotify", "notify",
@@ -348,7 +356,8 @@ for target in package.targets where target.type != .system {
         .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     ]
     // What is C may check its buffers. Not where Swift reads the headers, in which two functions of each name would be.
-    if ["CDBusShim", "CLinux", "CXcb", "CDarwinNotify", "CNotifyDispatch", "CRunLoop"].contains(target.name) {
+    let isC = ["CDBusShim", "CForkGuard", "CLinux", "CXcb", "CDarwinNotify", "CNotifyDispatch", "CRunLoop"]
+    if isC.contains(target.name) {
         let fortify: CSetting = .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release))
         target.cSettings = (target.cSettings ?? []) + [fortify]
     }

@@ -40,7 +40,7 @@ MACHINES = """
 
 # The targets that are needed for it, and the tests that need no bus.
 TARGETS = """
-    CDBus CDBusShim CLinux NotifyNames NotifyWire NotifyProtocol NotifyCore NotifyCoordinator Simulation simulate
+    CDBus CDBusShim CForkGuard CLinux NotifyNames NotifyWire NotifyProtocol NotifyCore NotifyCoordinator Simulation simulate
     bus-launcher stranger TestThreads TestSupport CDBusReference MessageComparison
     NotifyCoordinatorTests NotifyBusTests
 """.split()

@@ -25,9 +25,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-int linux_eventfd(void) {
-    return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-}
+int linux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 int linux_pipe(int ends[2]) {
     if (pipe2(ends, O_CLOEXEC) < 0) return -1;
@@ -35,9 +33,7 @@ int linux_pipe(int ends[2]) {
     return 0;
 }
 
-int linux_timerfd(void) {
-    return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-}
+int linux_timerfd(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); }
 
 int linux_timerfd_fire(int timer, int64_t nanoseconds) {
     struct itimerspec setting = {
@@ -46,13 +42,9 @@ int linux_timerfd_fire(int timer, int64_t nanoseconds) {
     return timerfd_settime(timer, 0, &setting, NULL);
 }
 
-void linux_dump_no_core(void) {
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-}
+void linux_dump_no_core(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
-int linux_clock_timer(void) {
-    return timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-}
+int linux_clock_timer(void) { return timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK); }
 
 int linux_clock_timer_arm(int timer) {
     // The far future: nanoseconds since 1970 overflow 64 bits in the year 2262.
@@ -83,36 +75,24 @@ int linux_route_ask(int socket, uint16_t request) {
         struct rtmsg body; // at least as long as the body of any other request; the extra bytes may be zero
         uint32_t rest;
     } message = {
-        .header = {
-            .nlmsg_len = sizeof message, .nlmsg_type = request, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
-        },
+        .header = {.nlmsg_len = sizeof message, .nlmsg_type = request, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
     };
     return send(socket, &message, sizeof message, 0) == sizeof message ? 0 : -1;
 }
 
-int linux_signalfd(const sigset_t *signals) {
-    return signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
+int linux_signalfd(const sigset_t *signals) { return signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK); }
 
-void linux_name_thread(const char *name) {
-    pthread_setname_np(pthread_self(), name);
-}
+void linux_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 
 int linux_lock_until(pthread_mutex_t *mutex, const struct timespec *deadline) {
     return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, deadline);
 }
 
-const char *linux_program(void) {
-    return (const char *)getauxval(AT_EXECFN);
-}
+const char *linux_program(void) { return (const char *)getauxval(AT_EXECFN); }
 
-const char *linux_secure_getenv(const char *name) {
-    return secure_getenv(name);
-}
+const char *linux_secure_getenv(const char *name) { return secure_getenv(name); }
 
-int linux_epoll(void) {
-    return epoll_create1(EPOLL_CLOEXEC);
-}
+int linux_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
 int linux_epoll_add(int epoll, int descriptor, uint32_t events, uint64_t number) {
     struct epoll_event event = {.events = events, .data.u64 = number};
@@ -124,26 +104,19 @@ int linux_epoll_change(int epoll, int descriptor, uint32_t events, uint64_t numb
     return epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event);
 }
 
-int linux_epoll_remove(int epoll, int descriptor) {
-    return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL);
-}
+int linux_epoll_remove(int epoll, int descriptor) { return epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, NULL); }
 
 int linux_epoll_wait(int epoll, linux_event *events, int count, int timeout) {
     struct epoll_event found[64];
     int number = epoll_wait(epoll, found, count < 64 ? count : 64, timeout);
-    for (int i = 0; i < number; i++)
-        events[i] = (linux_event){.events = found[i].events, .number = found[i].data.u64};
+    for (int i = 0; i < number; i++) events[i] = (linux_event){.events = found[i].events, .number = found[i].data.u64};
     return number;
 }
 
 /* By number: glibc has wrappers for these two only since 2.36. */
-int linux_pidfd_open(pid_t process) {
-    return (int)syscall(SYS_pidfd_open, process, 0);
-}
+int linux_pidfd_open(pid_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
 
-int linux_pidfd_signal(int pidfd, int signal) {
-    return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
-}
+int linux_pidfd_signal(int pidfd, int signal) { return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0); }
 
 long linux_getxattr(const char *path, const char *name, void *value, size_t size) {
     return getxattr(path, name, value, size);
@@ -217,8 +190,3 @@ int linux_memfd(const char *name) { return memfd_create(name, MFD_CLOEXEC); }
 void linux_give_memory_back(void) { malloc_trim(0); }
 
 void linux_keep_little_memory(void) { mallopt(M_TRIM_THRESHOLD, 128 * 1024); }
-
-char *__wrap_swift_copyAuxiliaryExecutablePath(const char *name) {
-    (void)name;
-    return NULL;
-}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
+import CForkGuard
 import Glibc
 import NotifyCore
 import Synchronization
@@ -19,8 +19,8 @@ extension TokenEngine {
 
     /// Creates the engine of this process. Forks wait for that, so a child finds all of it or nothing.
     static func makeShared() -> TokenEngine {
-        linux_delay_forks()
-        defer { linux_allow_forks() }
+        fork_delay()
+        defer { fork_allow() }
         TokenEngine.rehearse()
         let engine = TokenEngine(center: BusChoice.center)
         let address = Unmanaged.passRetained(engine)
@@ -36,7 +36,7 @@ extension TokenEngine {
 
     /// Ensures that the child of fork(2) finds the lock free, and starts without registrations.
     private static func surviveForks() {
-        linux_at_fork(
+        fork_hooks(
             { TokenEngine.shared.state.lockForFork() },
             { TokenEngine.shared.state.unlockAfterFork() },
             {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
+import CForkGuard
 import Glibc
 package import NotifyCore
 import Synchronization
@@ -70,8 +70,8 @@ package final class TokenEngine: Sendable {
     ///
     /// - Throws: `disabled` if the bus must not be used.
     static func requireBus(_ state: State) throws(NotifyStatus) {
-        if state.isDisabled || linux_is_cut_off() { throw .disabled }
-        linux_cut_off_children()
+        if state.isDisabled || fork_is_cut_off() { throw .disabled }
+        fork_cut_off_children()
     }
 
     /// Posts a name.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CForkGuard
 import CLinux
 import Glibc
 import NotifyCore
@@ -37,7 +38,7 @@ package final class TokenPipe: Sendable {
         inode = facts.st_ino
         readEnd = ends[0]
         self.keeper = keeper
-        state = Monitor(State(writeEnd: ends[1], marks: ends.map { linux_close_in_child($0, false) }))
+        state = Monitor(State(writeEnd: ends[1], marks: ends.map { fork_close_in_child($0, false) }))
     }
 
     /// Whether the program still has its end.
@@ -85,7 +86,7 @@ package final class TokenPipe: Sendable {
     func close() {
         state.withLock { state in
             guard state.writeEnd >= 0 else { return }
-            for mark in state.marks { linux_keep_in_child(mark) }
+            for mark in state.marks { fork_keep_in_child(mark) }
             if isReadable { Glibc.close(readEnd) }
             if isOurs(state.writeEnd) { Glibc.close(state.writeEnd) }
             state = State(writeEnd: -1)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CForkGuard
 import CLinux
 import Glibc
 package import NotifyNames
@@ -43,14 +44,14 @@ package final class BusConnection {
     func begin(_ socket: Int32, busGUID: String, hasConfirmedUser: Bool) {
         (self.busGUID, self.hasConfirmedUser) = (busGUID, hasConfirmedUser)
         own = OwnDescriptor(socket)
-        mark = linux_close_in_child(socket, true)
+        mark = fork_close_in_child(socket, true)
         output.flush(to: socket)
     }
 
     deinit {
-        linux_delay_forks()
-        defer { linux_allow_forks() }
-        linux_keep_in_child(mark)
+        fork_delay()
+        defer { fork_allow() }
+        fork_keep_in_child(mark)
         guard isOurs else { return }
         if isLeft {
             close(descriptor)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CDBusShim
-import CLinux
+import CForkGuard
 import Glibc
 package import NotifyNames
 
@@ -51,15 +51,15 @@ package final class Handshake {
         takesDescriptors: Bool = false,
         until limit: MonotonicTime = .now + Handshake.usualLimit
     ) throws(NotifyBusError) {
-        linux_delay_forks()
-        defer { linux_allow_forks() }
+        fork_delay()
+        defer { fork_allow() }
         var error = nb_error()
         guard let entry = nb_enter(address, limit.millisecondsFromNow, &error) else {
             throw Handshake.connectError(title, reason: text(&error.message), name: text(&error.name))
         }
         way = .libdbus(entry)
         own = OwnDescriptor(nb_entry_fd(entry))
-        mark = linux_close_in_child(nb_entry_fd(entry), true)
+        mark = fork_close_in_child(nb_entry_fd(entry), true)
         connection = BusConnection(takesDescriptors: takesDescriptors)
         helloSerial = connection.send(.busCall("Hello"))
         (self.address, self.title, self.limit) = (address, title, limit)
@@ -70,9 +70,9 @@ package final class Handshake {
     /// Ends what has not been let in.
     private func giveUp() {
         if case .isOver = way { return }
-        linux_delay_forks()
-        defer { linux_allow_forks() }
-        linux_keep_in_child(mark)
+        fork_delay()
+        defer { fork_allow() }
+        fork_keep_in_child(mark)
         switch way {
         case .libdbus(let entry): nb_give_up(entry)
         case .unnamed(let entry): entry.socket?.close()
@@ -144,8 +144,8 @@ package final class Handshake {
 
     /// - Returns: false if there is no descriptor for it.
     private func takeSocket(_ entry: OpaquePointer) -> Bool {
-        linux_delay_forks()
-        defer { linux_allow_forks() }
+        fork_delay()
+        defer { fork_allow() }
         var guid = nb_error()
         let socket = nb_take_socket(entry, &guid)
         guard socket >= 0 else { return false }
@@ -155,12 +155,12 @@ package final class Handshake {
 
     /// - Returns: false if the bus has refused us.
     private func proceed(_ unnamed: UnnamedEntry) -> Bool {
-        linux_delay_forks()
-        defer { linux_allow_forks() }
+        fork_delay()
+        defer { fork_allow() }
         var entry = unnamed
         if let next = entry.nextTry, next <= .now {
             guard entry.connect() else { return false }
-            mark = entry.socket.flatMap { linux_close_in_child($0.number, true) }
+            mark = entry.socket.flatMap { fork_close_in_child($0.number, true) }
         }
         let progress = entry.socket == nil ? .isUnderWay : entry.proceed()
         way = .unnamed(entry)
@@ -169,7 +169,7 @@ package final class Handshake {
     }
 
     private func begin(_ socket: Int32, busGUID: String, hasConfirmedUser: Bool) {
-        linux_keep_in_child(mark)
+        fork_keep_in_child(mark)
         (mark, way) = (nil, .isOver)
         connection.begin(socket, busGUID: busGUID, hasConfirmedUser: hasConfirmedUser)
     }

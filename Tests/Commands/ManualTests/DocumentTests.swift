@@ -186,8 +186,10 @@ import Testing
             "bash",
             [
                 "-c", script, "bash", folder, "-swift-version", "6", "-I", "\(products)/Modules",
-                "-Xcc", "-fmodule-map-file=\(products)/CLinux.build/module.modulemap",
             ]
+                + ["CLinux", "CForkGuard"].flatMap { name in
+                    ["-Xcc", "-fmodule-map-file=\(products)/\(name).build/module.modulemap"]
+                }
                 + ["Darwin/CDarwinNotify", "Darwin/CRunLoop", "C/CDBusShim"].flatMap {
                     ["-I", "\(packageFolder)/Sources/\($0)/include"]
                 }

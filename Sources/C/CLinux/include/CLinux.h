@@ -85,36 +85,6 @@ int linux_pidfd_open(pid_t process);
 /* linux_pidfd_signal() - pidfd_send_signal(2): never reaches a later process with the same ID */
 int linux_pidfd_signal(int pidfd, int signal);
 
-typedef struct linux_mark linux_mark;
-
-/*
- * linux_close_in_child(), linux_keep_in_child() - start or stop closing a descriptor in the child of fork(2)
- * @is_bus: whether it is the socket of a bus
- *
- * For what parent and child cannot share, because each would read and write the other's data. A number that belongs to
- * another file by then is left alone. Call the second before closing the descriptor, with what the first has returned:
- * NULL if out of memory.
- */
-linux_mark *_Nullable linux_close_in_child(int descriptor, bool is_bus);
-void linux_keep_in_child(linux_mark *_Nullable mark);
-
-/*
- * linux_delay_forks(), linux_allow_forks() - have forks of other threads wait, for a second at most
- *
- * Between the two a thread does what a child must not find half done. They nest, and many threads may do so at once.
- */
-void linux_delay_forks(void);
-void linux_allow_forks(void);
-
-/* linux_at_fork() - pthread_atfork(3), once; the forks that wait are already affected */
-void linux_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
-
-/* linux_cut_off_children() - cut later children off, even if there is no connection to a bus */
-void linux_cut_off_children(void);
-
-/* linux_is_cut_off() - whether this process is a fork, without exec, of one that has used a bus, or tried to */
-bool linux_is_cut_off(void);
-
 /* linux_getxattr() - getxattr(2) */
 long linux_getxattr(const char *path, const char *name, void *value, size_t size);
 
@@ -134,12 +104,6 @@ long linux_receive(int socket, void *buffer, size_t size, int *_Nullable descrip
 
 /* linux_send() - send(2) or sendmsg(2) without blocking or SIGPIPE, with at most LINUX_MAX_DESCRIPTORS descriptors */
 long linux_send(int socket, const void *bytes, size_t size, const int *_Nullable descriptors, int count);
-
-/* __wrap_swift_copyAuxiliaryExecutablePath() - what released programs have in place of a function of the Swift library
- *
- * At each start it looks for the program that prints backtraces, which is installed with the toolchain only, and it aborts
- * a program that finds no /proc. See --wrap in ld(1). */
-char *_Nullable __wrap_swift_copyAuxiliaryExecutablePath(const char *name);
 
 #pragma clang assume_nonnull end
 

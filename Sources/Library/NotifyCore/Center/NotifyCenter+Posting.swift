@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
+import CForkGuard
 import Glibc
 
 extension NotifyCenter {
@@ -26,7 +26,7 @@ extension NotifyCenter {
     ///   accept the connection within 10 seconds, `forked` in the child of a process that used the bus, `closed` after
     ///   `close()`. Nothing was posted then.
     public func post(_ name: NotifyName) throws(NotifyBusError) {
-        if linux_is_cut_off() { throw .forked }
+        if fork_is_cut_off() { throw .forked }
         switch name.storage.scope {
         case .process:
             if engine.isStopped { throw .closed }

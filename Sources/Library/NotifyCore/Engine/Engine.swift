@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
+import CForkGuard
 
 /// The inside of a center: the registry of observers, the connection for reading, the one for posting, and the threads
 /// that serve both.
@@ -97,7 +97,7 @@ final class Engine: CallbackThread {
     /// Starts the threads, unless they are running.
     func start() throws(NotifyBusError) {
         // The threads have stayed in the parent, along with any locks they held.
-        if linux_is_cut_off() { throw .forked }
+        if fork_is_cut_off() { throw .forked }
         try life.withLock { life throws(NotifyBusError) in
             switch life {
             case .running: return

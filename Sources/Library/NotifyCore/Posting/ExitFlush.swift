@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CLinux
+import CForkGuard
 import Glibc
 
 /// Writes the posts still queued in an outbox when the program exits. See atexit(3).
@@ -40,7 +40,7 @@ enum ExitFlush {
 
     private static func run() {
         // What is queued in the child of fork(2) belongs to its parent, and so does any thread that holds a lock.
-        if linux_is_cut_off() { return }
+        if fork_is_cut_off() { return }
         let deadline = MonotonicTime.now + limit
         let outboxes = state.withLock(until: deadline) { state in
             state.isArranged = false

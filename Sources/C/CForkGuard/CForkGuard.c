@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "CLinux.h"
+#include "CForkGuard.h"
 
 enum { CHUNK = 256, BUS = 1 << 30, FILLING = -1 };
 
@@ -14,7 +14,7 @@ enum { CHUNK = 256, BUS = 1 << 30, FILLING = -1 };
  * Descriptor plus one, with BUS set for bus sockets; 0 marks a free place. Also which file it is: the program may have
  * closed the descriptor by itself, and the number may since belong to something else.
  */
-struct linux_mark {
+struct fork_mark {
     _Atomic int value;
     dev_t device;
     ino_t inode;
@@ -22,7 +22,7 @@ struct linux_mark {
 
 /* Chunks are never freed. */
 struct chunk {
-    linux_mark places[CHUNK];
+    fork_mark places[CHUNK];
     struct chunk *_Atomic next;
 };
 
@@ -80,7 +80,7 @@ static void in_child(void) {
     if (atomic_load(&cuts_children_off) || !has_waited) atomic_store(&cut_off, true);
     for (struct chunk *chunk = &first; chunk; chunk = atomic_load(&chunk->next)) {
         for (int i = 0; i < CHUNK; i++) {
-            linux_mark *mark = &chunk->places[i];
+            fork_mark *mark = &chunk->places[i];
             int value = atomic_exchange(&mark->value, 0);
             if (value <= 0) continue;
             if (value & BUS) atomic_store(&cut_off, true);
@@ -96,28 +96,28 @@ static void in_child(void) {
 /* Before any thread can fork: later ones could begin between the handler's installation and what it is to guard. */
 __attribute__((constructor)) static void install(void) { pthread_atfork(prepare, in_parent, in_child); }
 
-void linux_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+void fork_hooks(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
     given = (struct hooks){prepare, parent, child};
     atomic_store(&hooks, &given);
 }
 
-void linux_delay_forks(void) {
+void fork_delay(void) {
     pthread_rwlock_rdlock(&forks);
     delays++;
 }
 
-void linux_allow_forks(void) {
+void fork_allow(void) {
     if (delays == 0) return;
     delays--;
     pthread_rwlock_unlock(&forks);
 }
 
-linux_mark *linux_close_in_child(int descriptor, bool is_bus) {
+fork_mark *fork_close_in_child(int descriptor, bool is_bus) {
     struct stat facts;
     if (fstat(descriptor, &facts) != 0) return NULL;
     for (struct chunk *chunk = &first;;) {
         for (int i = 0; i < CHUNK; i++) {
-            linux_mark *mark = &chunk->places[i];
+            fork_mark *mark = &chunk->places[i];
             int expected = 0;
             if (atomic_load_explicit(&mark->value, memory_order_relaxed) == 0 &&
                 atomic_compare_exchange_strong(&mark->value, &expected, FILLING)) {
@@ -140,10 +140,10 @@ linux_mark *linux_close_in_child(int descriptor, bool is_bus) {
     }
 }
 
-void linux_keep_in_child(linux_mark *mark) {
+void fork_keep_in_child(fork_mark *mark) {
     if (mark) atomic_store(&mark->value, 0);
 }
 
-void linux_cut_off_children(void) { atomic_store_explicit(&cuts_children_off, true, memory_order_relaxed); }
+void fork_cut_off_children(void) { atomic_store_explicit(&cuts_children_off, true, memory_order_relaxed); }
 
-bool linux_is_cut_off(void) { return atomic_load_explicit(&cut_off, memory_order_relaxed); }
+bool fork_is_cut_off(void) { return atomic_load_explicit(&cut_off, memory_order_relaxed); }
