@@ -4,48 +4,41 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// Calls the agent, one call after another, and waits for each reply. For the main thread.
+/// Calls the agent, one call after another, and waits for each reply.
 struct AgentConnection {
-    private enum Event {
-        case ready
-        case lost(NotifyBusError)
-        case answer(number: Int, BusAnswer)
-    }
-
-    /// The half that belongs to the reading thread.
     private final class Peer: BusPeer {
-        let mailbox: Mailbox<Event>
-
-        init(_ mailbox: Mailbox<Event>) {
-            self.mailbox = mailbox
-        }
+        var isReady = false
+        var loss: NotifyBusError?
 
         var keepsConnection: Bool { false }
-        func linkIsReady(_ link: BusLink) { mailbox.put(.ready) }
-        func linkIsLost(_ error: NotifyBusError) { mailbox.put(.lost(error)) }
+        func linkIsReady(_ link: BusLink) { isReady = true }
+        func linkIsLost(_ error: NotifyBusError) { loss = error }
         func handle(_ call: BusCall) -> Bool { false }
         func handle(_ signal: BusSignal) { signal.arguments.closeDescriptors() }
     }
 
     private let settings: LifecycleSettings
-    private let mailbox: Mailbox<Event>
-    private let center: NotifyCenter
-    private var calls = 0
+    private let link: BusLink
+    private let peer = Peer()
 
     /// Returns once the bus has accepted the connection.
     init(_ settings: LifecycleSettings) throws(CommandFailure) {
         self.settings = settings
-        mailbox = try Mailbox()
-        center = NotifyCenter(bus: settings.common.notifyBus, peer: Peer(mailbox))
-        do throws(NotifyBusError) {
-            try center.open()
-        } catch {
-            throw CommandFailure(error)
-        }
-        switch mailbox.next(until: Deadline(after: settings.timeout)) {
-        case .lost(let error): throw CommandFailure(error)
-        case nil: throw CommandFailure("the bus did not accept the connection in time", code: .timedOut)
-        case .ready, .answer: break
+        link = BusLink(bus: settings.common.notifyBus)
+        link.peer = peer
+        link.open()
+        serve(until: Deadline(after: settings.timeout)) { peer.isReady || peer.loss != nil }
+        if let loss = peer.loss { throw CommandFailure(loss) }
+        if !peer.isReady { throw CommandFailure("the bus did not accept the connection in time", code: .timedOut) }
+    }
+
+    /// Reads and writes until this is so, or the time is up.
+    private func serve(until deadline: Deadline, _ isSo: () -> Bool) {
+        while !isSo(), !deadline.hasPassed {
+            let request = link.pollRequest
+            var events = request.pollfd
+            let time = min(deadline.milliseconds, request.deadline?.millisecondsFromNow ?? .max)
+            link.proceed(poll(&events, 1, time) > 0 ? events.revents : 0)
         }
     }
 
@@ -59,7 +52,7 @@ struct AgentConnection {
     /// another agent may be taking over. The same applies if that does not know the target yet.
     ///
     /// - Parameter target: the target of a state change, for the message of a thrown error.
-    mutating func call<Call: ProtocolCall>(
+    func call<Call: ProtocolCall>(
         _ call: Call,
         for target: Whom? = nil
     ) throws(CommandFailure) -> Call.Answer {
@@ -89,7 +82,7 @@ struct AgentConnection {
     }
 
     /// Whether observers may still be about to register with the agent.
-    private mutating func agentIsNew(_ deadline: Deadline) throws(CommandFailure) -> Bool {
+    private func agentIsNew(_ deadline: Deadline) throws(CommandFailure) -> Bool {
         guard case .success(let values) = try ask(AgentInterface.Status(), until: deadline),
             let since = values.first?.dictionary?["since"]?.uint64
         else { return false }
@@ -97,28 +90,19 @@ struct AgentConnection {
         return (0...AgentConnection.takeover.components.seconds).contains(age)
     }
 
-    private mutating func ask<Call: ProtocolCall>(
-        _ call: Call,
-        until deadline: Deadline
-    ) throws(CommandFailure) -> BusAnswer {
-        calls += 1
-        let (number, mailbox) = (calls, mailbox)
-        center.perform { link in
-            link.call(
-                AgentInterface.name,
-                path: AgentInterface.path,
-                interface: AgentInterface.name,
-                member: Call.member,
-                call.arguments,
-                activates: true
-            ) { answer in
-                mailbox.put(.answer(number: number, answer))
-            }
-        }
-        while let event = mailbox.next(until: deadline) {
-            if case .lost = event { throw .lostBus }
-            if case .answer(number, let answer) = event { return answer }
-        }
-        throw .lateAgent(on: settings.common.bus)
+    private func ask<Call: ProtocolCall>(_ call: Call, until deadline: Deadline) throws(CommandFailure) -> BusAnswer {
+        var answer: BusAnswer?
+        link.call(
+            AgentInterface.name,
+            path: AgentInterface.path,
+            interface: AgentInterface.name,
+            member: Call.member,
+            call.arguments,
+            activates: true
+        ) { answer = $0 }
+        serve(until: deadline) { answer != nil }
+        if peer.loss != nil { throw .lostBus }
+        guard let answer else { throw .lateAgent(on: settings.common.bus) }
+        return answer
     }
 }

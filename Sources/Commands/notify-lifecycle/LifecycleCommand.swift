@@ -24,7 +24,7 @@ enum LifecycleCommand {
             case .launches: return try launches(settings, diagnostics)
             case .focus: return try focus(settings)
             case .nap(let isOn):
-                var agent = try AgentConnection(settings)
+                let agent = try AgentConnection(settings)
                 _ = try agent.call(AgentInterface.SetNaps(isOn))
                 return .done
             case .watch: return try WatchCommand(settings, diagnostics).run()
@@ -40,7 +40,7 @@ enum LifecycleCommand {
         _ settings: LifecycleSettings,
         _ diagnostics: Diagnostics
     ) throws(CommandFailure) -> ExitCode {
-        var agent = try AgentConnection(settings)
+        let agent = try AgentConnection(settings)
         let observers = AgentInterface.ListEntry.sorted(try agent.call(AgentInterface.List()).connections)
         if settings.isJSON {
             return try print(observers.map(\.json).joined())
@@ -57,7 +57,7 @@ enum LifecycleCommand {
         _ settings: LifecycleSettings,
         _ diagnostics: Diagnostics
     ) throws(CommandFailure) -> ExitCode {
-        var agent = try AgentConnection(settings)
+        let agent = try AgentConnection(settings)
         let report = StatusReport(try agent.call(AgentInterface.Status()))
         return try print(settings.isJSON ? report.json : report.text)
     }
@@ -66,7 +66,7 @@ enum LifecycleCommand {
         _ settings: LifecycleSettings,
         _ diagnostics: Diagnostics
     ) throws(CommandFailure) -> ExitCode {
-        var agent = try AgentConnection(settings)
+        let agent = try AgentConnection(settings)
         let table = LaunchTable(try agent.call(AgentInterface.Status()))
         if settings.isJSON { return try print(table.json) }
         return try print(
@@ -78,7 +78,7 @@ enum LifecycleCommand {
     }
 
     private static func focus(_ settings: LifecycleSettings) throws(CommandFailure) -> ExitCode {
-        var agent = try AgentConnection(settings)
+        let agent = try AgentConnection(settings)
         // The focus is followed while somebody wants to know it, and this waits until it is known.
         _ = try agent.call(AgentInterface.GetNameState("org.notifybus.session.focus"))
         let status = try agent.call(AgentInterface.Status())

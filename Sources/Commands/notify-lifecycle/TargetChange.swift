@@ -18,12 +18,12 @@ struct TargetChange {
     ///
     /// An error about one target is reported, and the others are still changed.
     func apply(_ settings: LifecycleSettings, _ diagnostics: Diagnostics) throws(CommandFailure) -> ExitCode {
-        var agent = try AgentConnection(settings)
+        let agent = try AgentConnection(settings)
         var codes: [ExitCode] = []
         var thawed: [StoppedThing: StopReason] = [:]
         for target in targets {
             do throws(CommandFailure) {
-                let count = try change(target, by: &agent)
+                let count = try change(target, by: agent)
                 diagnostics.detail("\(target.title): \(outcome), \(count) observer\(count == 1 ? "" : "s")")
             } catch {
                 if error.code == .unavailable, continues(target, &thawed, settings) {
@@ -65,7 +65,7 @@ struct TargetChange {
         }
     }
 
-    private func change(_ target: Whom, by agent: inout AgentConnection) throws(CommandFailure) -> UInt32 {
+    private func change(_ target: Whom, by agent: AgentConnection) throws(CommandFailure) -> UInt32 {
         switch change {
         case .set(let state, let freezes):
             let call = AgentInterface.SetState(target: target.text, state: state, freezes: freezes)
