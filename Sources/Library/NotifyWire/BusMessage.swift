@@ -48,45 +48,14 @@ package struct BusMessage {
 
     /// What precedes the header fields, and the positions of its numbers.
     package static let fixedLength = 16
-    private static let bodyLengthOffset = 4
+    static let bodyLengthOffset = 4
     private static let serialOffset = 8
     package static let serialRange = serialOffset..<serialOffset + 4
-    private static let fieldsLengthOffset = 12
+    static let fieldsLengthOffset = 12
     /// The longest message, and the longest array of header fields, that the specification allows. Within both limits,
     /// sums of lengths stay below 2^31.
     package static let longestMessage: UInt32 = 134_217_728
-    private static let longestFields: UInt32 = 67_108_864
-
-    package enum Extent {
-        /// Too few bytes to tell.
-        case unknown
-        /// No message begins here.
-        case invalid
-        case known(body: Int, end: Int)
-    }
-
-    /// Determines where the body of the message that begins here starts, and where the next message does.
-    @inline(__always)
-    package static func extent(of bytes: UnsafeRawBufferPointer) -> Extent {
-        guard bytes.count >= fixedLength else { return .unknown }
-        let isBigEndian = bytes[0] == UInt8(ascii: "B")
-        guard isBigEndian || bytes[0] == UInt8(ascii: "l"), bytes[3] == 1 else { return .invalid }
-        let fields = WireReader.uint32(bytes, fieldsLengthOffset, isBigEndian)
-        let body = WireReader.uint32(bytes, bodyLengthOffset, isBigEndian)
-        guard fields <= longestFields, body <= longestMessage else { return .invalid }
-        let bodyOffset = (fixedLength + Int(fields) + 7) & ~7
-        let end = bodyOffset + Int(body)
-        return end <= Int(longestMessage) ? .known(body: bodyOffset, end: end) : .invalid
-    }
-
-    /// Whether a message from a bus may begin with these bytes, however few.
-    package static func mayBegin(with bytes: UnsafeRawBufferPointer) -> Bool {
-        if bytes.count > 0, bytes[0] != UInt8(ascii: "l"), bytes[0] != UInt8(ascii: "B") { return false }
-        if bytes.count > 1, !(1...4).contains(bytes[1]) { return false }
-        if bytes.count > 2, bytes[2] > 7 { return false }
-        if bytes.count > 3, bytes[3] != 1 { return false }
-        return true
-    }
+    static let longestFields: UInt32 = 67_108_864
 
     /// How long the whole message is, of which `bytes` may be the beginning.
     package var length: Int {
@@ -103,7 +72,7 @@ package struct BusMessage {
     ///
     /// - Parameters:
     ///   - bytes: at least everything up to the body.
-    ///   - bodyOffset: the result of `extent`.
+    ///   - bodyOffset: the `body` of its `extent`.
     /// - Returns: nil if it violates the specification, or lacks what a message of its kind must have.
     package init?(_ bytes: UnsafeRawBufferPointer, bodyOffset: Int) {
         switch bytes[1] {
@@ -227,7 +196,7 @@ package struct BusMessage {
 
     // MARK: - Sender
 
-    /// The unique name of the bus itself, which nobody else can have.
+    /// The unique name of the bus itself, which no other connection can have.
     package static let busName = "org.freedesktop.DBus"
 
     /// A message without a sender can only come from the other end of the socket: a bus fills it in. A proxy in front of the

@@ -14,14 +14,14 @@ package final class MessageReader {
         /// At the start of a message, as on a connection of one's own. If something can't be read, the two sides no
         /// longer understand each other.
         case ofMessage
-        /// Anywhere, as on a connection that somebody else has read before: the next message is searched for.
+        /// Anywhere, as on a connection that another process has read before: the next message is searched for.
         case anywhere
     }
 
     package enum Next {
         /// A message; valid until the next call. Of a call that is too long it is the header.
         case message(BusMessage)
-        /// Not a message for anybody here: not valid, or too long, in which case it has not been kept.
+        /// Of no use here: not valid, or too long, in which case it has not been kept.
         case passedOver
         /// Nothing complete is left.
         case nothing
@@ -82,10 +82,10 @@ package final class MessageReader {
     /// - Returns: how many bytes came; 0 at the end, nil if nothing is available.
     package func fill(from socket: Int32) -> Int? {
         makeRoom()
-        // While there are messages that nobody has taken yet, there may be none.
+        // While there are messages that have not been taken yet, there may be none.
         guard tail < buffer.count else { return nil }
         let room = UnsafeMutableRawBufferPointer(rebasing: buffer[tail...])
-        // Nobody is interrupted who does not wait.
+        // A call that does not wait is never interrupted.
         let count = takesDescriptors ? receiveWithDescriptors(socket, room) : receive(socket, room)
         tail += max(count, 0)
         return count < 0 && errno == EAGAIN ? nil : max(count, 0)
@@ -281,6 +281,40 @@ package final class MessageReader {
         }
         head = 0
         tail = count
+    }
+}
+
+// Where messages begin and end.
+extension BusMessage {
+    package enum Extent {
+        /// Too few bytes to tell.
+        case unknown
+        /// No message begins here.
+        case invalid
+        case known(body: Int, end: Int)
+    }
+
+    /// Determines where the body of the message that begins here starts, and where the next message does.
+    @inline(__always)
+    package static func extent(of bytes: UnsafeRawBufferPointer) -> Extent {
+        guard bytes.count >= fixedLength else { return .unknown }
+        let isBigEndian = bytes[0] == UInt8(ascii: "B")
+        guard isBigEndian || bytes[0] == UInt8(ascii: "l"), bytes[3] == 1 else { return .invalid }
+        let fields = WireReader.uint32(bytes, fieldsLengthOffset, isBigEndian)
+        let body = WireReader.uint32(bytes, bodyLengthOffset, isBigEndian)
+        guard fields <= longestFields, body <= longestMessage else { return .invalid }
+        let bodyOffset = (fixedLength + Int(fields) + 7) & ~7
+        let end = bodyOffset + Int(body)
+        return end <= Int(longestMessage) ? .known(body: bodyOffset, end: end) : .invalid
+    }
+
+    /// Whether a message from a bus may begin with these bytes, however few.
+    fileprivate static func mayBegin(with bytes: UnsafeRawBufferPointer) -> Bool {
+        if bytes.count > 0, bytes[0] != UInt8(ascii: "l"), bytes[0] != UInt8(ascii: "B") { return false }
+        if bytes.count > 1, !(1...4).contains(bytes[1]) { return false }
+        if bytes.count > 2, bytes[2] > 7 { return false }
+        if bytes.count > 3, bytes[3] != 1 { return false }
+        return true
     }
 }
 

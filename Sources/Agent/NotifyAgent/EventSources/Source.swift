@@ -7,9 +7,9 @@ import NotifyNames
 
 /// Something outside that the agent watches: a file of the kernel, a service, a desktop.
 ///
-/// It is made when somebody first wants it, and released when nobody has for a while. Meanwhile it lives on its driver's
-/// loop, where it must not block. Nothing outside can end it: it says why it is not live, or fails with a reason, and its
-/// driver begins it again after a while.
+/// It is made when it is first wanted, and released when it has not been wanted for a while. Meanwhile it lives on its
+/// driver's loop, where it must not block. Nothing outside can end it: it says why it is not live, or fails with a
+/// reason, and its driver begins it again after a while.
 protocol Source: AnyObject {
     /// The names that are wanted of it: before `begin`, and whenever they change.
     func want(_ names: Set<NotifyName>)
@@ -26,33 +26,6 @@ extension Source {
     func want(_ names: Set<NotifyName>) {}
     func observerHasCome(_ process: Newcomer.ProcessFacts) {}
     func observerHasGone(_ process: ProcessID) {}
-}
-
-extension FocusedProcess {
-    /// Identifies the process.
-    ///
-    /// - Parameter window: what the desktop calls the application of the window.
-    init(pid: Int32, window: String = "", isFullscreen: Bool = false) {
-        var (startTime, application, user) = (UInt64(0), "", UInt32?.none)
-        var isOfDesktop = false
-        if let folder = ProcessFolder(of: pid) {
-            startTime = folder.startTime ?? 0
-            let cgroups = folder.cgroups
-            application = AppIdentity.application(ofCgroups: cgroups)
-            user = folder.users?.effective
-            isOfDesktop = cgroups.contains { $0.split(separator: "/").contains("session.slice") }
-        }
-        self.init(
-            pid: pid,
-            startTime: startTime,
-            ancestors: ProcessTree.ancestors(of: pid),
-            application: application,
-            user: user,
-            window: window,
-            isFullscreen: isFullscreen,
-            isOfDesktop: isOfDesktop
-        )
-    }
 }
 
 /// Why a source can't go on.
@@ -75,7 +48,7 @@ struct SourceFault: Error {
         }
     }
 
-    /// Whoever was asked has not answered in time.
+    /// The other side has not answered in time.
     static func silence(_ title: String, _ question: String, _ limit: Int64) -> SourceFault {
         SourceFault("\(title) has not answered the question \(question) within \(limit.asSeconds)")
     }
@@ -182,7 +155,7 @@ struct LastState {
 /// agent's.
 final class ThreadedSource: Source {
     private let name: String
-    /// Who is asked by blocking calls, if anybody is, and how long an answer may take, in milliseconds.
+    /// What is asked by blocking calls, if anything is, and how long an answer may take, in milliseconds.
     private let asked: (title: String, limit: Int64)?
     private let make: @Sendable () -> any Source
     private var timer: Int?

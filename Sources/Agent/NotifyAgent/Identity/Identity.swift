@@ -34,7 +34,7 @@ package final class Identity {
     private var present: (name: String, client: Client)?
     /// A bus never reuses a unique name, so what was found out stays valid.
     private var callers: [String: Caller] = [:]
-    /// Whether users share the bus by design. Then nobody's root directory is inspected.
+    /// Whether users share the bus by design. Then no root directory is inspected.
     let servesMachine: Bool
 
     init(_ link: BusLink, servesMachine: Bool) {
@@ -299,5 +299,32 @@ package enum AppIdentity {
 extension String {
     fileprivate func removing(suffix: String) -> Substring? {
         hasSuffix(suffix) && utf8.count > suffix.utf8.count ? dropLast(suffix.count) : nil
+    }
+}
+
+extension FocusedProcess {
+    /// Identifies the process.
+    ///
+    /// - Parameter window: what the desktop calls the application of the window.
+    init(pid: Int32, window: String = "", isFullscreen: Bool = false) {
+        var (startTime, application, user) = (UInt64(0), "", UInt32?.none)
+        var isOfDesktop = false
+        if let folder = ProcessFolder(of: pid) {
+            startTime = folder.startTime ?? 0
+            let cgroups = folder.cgroups
+            application = AppIdentity.application(ofCgroups: cgroups)
+            user = folder.users?.effective
+            isOfDesktop = cgroups.contains { $0.split(separator: "/").contains("session.slice") }
+        }
+        self.init(
+            pid: pid,
+            startTime: startTime,
+            ancestors: ProcessTree.ancestors(of: pid),
+            application: application,
+            user: user,
+            window: window,
+            isFullscreen: isFullscreen,
+            isOfDesktop: isOfDesktop
+        )
     }
 }

@@ -117,6 +117,17 @@ package enum WireFormat {
     }
 }
 
+extension BusMessage {
+    /// Whether a signal has the path and the interface that a post of this name must have to be accepted.
+    ///
+    /// Nothing of that is stored for a name: it would take as much memory as everything else about it.
+    func isPost(of name: NotifyName) -> Bool {
+        // A name that stays in its process can only come from a stranger who means another one.
+        guard let path, let interface, !name.staysInProcess else { return false }
+        return WireFormat.isInterface(interface, of: name) && strcmp(path, WireFormat.path(for: name)) == 0
+    }
+}
+
 extension UInt8 {
     /// The value of a hexadecimal digit in ASCII; nil if it is none.
     package var hexadecimalValue: UInt8? {

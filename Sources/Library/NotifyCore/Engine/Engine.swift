@@ -141,6 +141,16 @@ final class Engine: CallbackThread {
         registry.close()
     }
 
+    /// Schedules work for the leader.
+    ///
+    /// - Returns: whether it will be carried out; not once the center is closed.
+    @discardableResult
+    func command(_ command: Registry.Command) -> Bool {
+        let isAccepted = registry.append(command)
+        if isAccepted { wake() }
+        return isAccepted
+    }
+
     /// Makes the reading thread check for work.
     func wake() {
         guard let threads, !threads.wakeDescriptor.signal() else { return }

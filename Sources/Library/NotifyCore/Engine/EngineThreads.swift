@@ -378,16 +378,6 @@ extension Engine {
 }
 
 extension Engine {
-    /// Schedules work for the leader.
-    ///
-    /// - Returns: whether it will be carried out; not once the center is closed.
-    @discardableResult
-    func command(_ command: Registry.Command) -> Bool {
-        let isAccepted = registry.append(command)
-        if isAccepted { wake() }
-        return isAccepted
-    }
-
     /// Queues a name for an observer whose callback runs on the center's thread. May be called by any thread.
     func offer(_ name: NotifyName, to observer: Observer) {
         let mustWake = delivery.withLock { delivery in
@@ -470,7 +460,7 @@ struct StreamPause {
     /// - Parameters:
     ///   - arrivals: how many posts the latest batch had.
     ///   - interval: how long after the batch before it arrived, in nanoseconds.
-    ///   - posted: how many posts this center has made. One that makes some may be answering, and somebody waiting for
+    ///   - posted: how many posts this center has made. One that makes some may be answering, and a program waiting for
     ///     the answer.
     mutating func pauseIfNeeded(arrivals: Int, interval: Int64, posted: Int) {
         defer { lastPosted = posted }

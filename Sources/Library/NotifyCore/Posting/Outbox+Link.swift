@@ -230,3 +230,23 @@ extension Outbox {
         for opening in state.takeOpenings() { opening.complete(.failure(error)) }
     }
 }
+
+extension Outbox.State {
+    mutating func takeBarriers() -> [Barrier] {
+        defer {
+            barriers.removeAll()
+            laterBarriers.removeAll()
+            launcherBarriers.removeAll()
+            flushes.removeAll()
+        }
+        var all = laterBarriers.map(\.barrier) + flushes.map(\.barrier)
+        barriers.forEach { all.append($0) }
+        launcherBarriers.forEach { all.append($0) }
+        return all
+    }
+
+    mutating func takeOpenings() -> [Barrier] {
+        defer { openings = [] }
+        return openings
+    }
+}

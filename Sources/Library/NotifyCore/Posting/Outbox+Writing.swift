@@ -105,24 +105,6 @@ extension Outbox.State {
     /// Whether something could be written if the socket accepted it.
     var canWrite: Bool { !rest.isEmpty || (queue.hasNext && !pace.isFull) }
 
-    mutating func takeBarriers() -> [Barrier] {
-        defer {
-            barriers.removeAll()
-            laterBarriers.removeAll()
-            launcherBarriers.removeAll()
-            flushes.removeAll()
-        }
-        var all = laterBarriers.map(\.barrier) + flushes.map(\.barrier)
-        barriers.forEach { all.append($0) }
-        launcherBarriers.forEach { all.append($0) }
-        return all
-    }
-
-    mutating func takeOpenings() -> [Barrier] {
-        defer { openings = [] }
-        return openings
-    }
-
     fileprivate mutating func completeFlushes() {
         while let first = flushes.first, queue.written >= first.target {
             flushes.removeFirst()

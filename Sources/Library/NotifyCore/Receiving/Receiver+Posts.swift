@@ -2,17 +2,6 @@
 
 // Posts: who observes them, and whether they are accepted.
 extension Receiver {
-    /// A post equal to one that was read recently, if it has observers.
-    func arrival(of post: PostCache.Post) -> Arrival? {
-        let audience = registry.state.withLock { $0.topics.audience(of: post.name) }
-        if audience.isEmpty { return nil }
-        let arrival = Arrival(name: post.name, audience: audience)
-        if !audience.mindsSender, onPost == nil { return arrival }
-        return post.sender.withUnsafeBufferPointer { bytes in
-            bytes.baseAddress.map { accept(arrival, from: $0) } ?? arrival
-        }
-    }
-
     /// Passes an accepted post to those to whom it matters who has posted.
     ///
     /// - Returns: the post, without observers that ignore their own center's posts if it is one.

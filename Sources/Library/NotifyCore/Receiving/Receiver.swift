@@ -15,7 +15,7 @@ protocol ReceiverDelegate: AnyObject {
 /// Hears names on a connection: reads it, determines who observes what arrives, keeps the match rules on the bus, and makes
 /// every registration again when the bus comes back.
 ///
-/// A center has one, and so has whoever else hears names; it belongs to the thread that drives the connection.
+/// A center has one, and so have others that hear names; it belongs to the thread that drives the connection.
 ///
 /// A run-time check for exclusive access takes some 60 instructions. The compiler omits it if it sees that each access
 /// to a variable is instantaneous. So everything on the path of a delivery is a plain value or a reference to an
@@ -23,7 +23,7 @@ protocol ReceiverDelegate: AnyObject {
 package final class Receiver: BusHearer {
     package let link: BusLink
     private let onConnectionChange: (@Sendable (_ loss: NotifyBusError?) -> Void)?
-    /// Notified of each post that observers hear and of its sender; nil if nobody is interested.
+    /// Notified of each post that observers hear and of its sender; nil if it is not wanted.
     let onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)?
     unowned var delegate: (any ReceiverDelegate)?
     /// The center whose thread runs callbacks; nil if an event loop drives this. It owns this.
@@ -36,7 +36,7 @@ package final class Receiver: BusHearer {
     private var earlyBarriers: [Barrier] = []
     /// Whether this connection replaces one that was lost.
     private var isReplacement = false
-    /// Whether somebody is waiting for a bus that was not found, and has been informed.
+    /// Whether an observer is waiting for a bus that was not found, and has been informed.
     private var isAwaited = false
     /// Whether the bus had accepted the connection that is lost, and the next one has yet to succeed or to fail: perhaps it
     /// has ended only because the agent had parked the program. What is being registered is registered on the next one.
@@ -208,6 +208,17 @@ package final class Receiver: BusHearer {
         }
     }
 
+    /// A post equal to one that was read recently, if it has observers.
+    private func arrival(of post: PostCache.Post) -> Arrival? {
+        let audience = registry.state.withLock { $0.topics.audience(of: post.name) }
+        if audience.isEmpty { return nil }
+        let arrival = Arrival(name: post.name, audience: audience)
+        if !audience.mindsSender, onPost == nil { return arrival }
+        return post.sender.withUnsafeBufferPointer { bytes in
+            bytes.baseAddress.map { accept(arrival, from: $0) } ?? arrival
+        }
+    }
+
     // MARK: - Losing the connection, and having it back
 
     func linkIsReady() {
@@ -276,7 +287,7 @@ package final class Receiver: BusHearer {
                     topic.losses += 1
                     hasNew = true
                 case .adding:
-                    // Somebody is waiting for it, and is informed.
+                    // A thread is waiting for it, and is informed.
                     topic.state = .failed(wasReady || wasReturning ? .disconnected : error)
                 case .failed:
                     break
@@ -292,7 +303,7 @@ package final class Receiver: BusHearer {
         return isWanted
     }
 
-    /// Closes the connection for good. Nobody who has asked for something keeps waiting for it.
+    /// Closes the connection for good. All pending requests fail.
     ///
     /// - Parameter commands: what has yet to be carried out.
     func close(leaving commands: [Registry.Command]) {
