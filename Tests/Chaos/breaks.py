@@ -115,8 +115,8 @@ BREAKS = [
     ),
     (
         "nap-forgets", "Agent/NotifyCoordinator/Naps/Naps.swift",
-        "        case .frozen: actions += [.thaw(program), .decide(program)]\n",
-        """        case .frozen: actions += isBroken("nap-forgets") ? [.decide(program)] : [.thaw(program), .decide(program)]
+        "        case .frozen: effects += [.thaw(program), .decide(program)]\n",
+        """        case .frozen: effects += isBroken("nap-forgets") ? [.decide(program)] : [.thaw(program), .decide(program)]
 """,
         "nap",
     ),

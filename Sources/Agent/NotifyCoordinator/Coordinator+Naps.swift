@@ -16,7 +16,7 @@ extension Coordinator {
         perform(naps.focusHasMoved(own, now: now.nanoseconds))
     }
 
-    /// - Parameter state: bit 16 says that the machine is on external power; nil if nobody knows.
+    /// - Parameter state: bit 16 says that the machine is on external power; nil if unknown.
     mutating func powerHasChanged(_ state: UInt64?) {
         perform(naps.powerHasChanged(isOnBattery: state.map { $0 & 1 << 16 == 0 }, now: now.nanoseconds))
     }
@@ -41,10 +41,10 @@ extension Coordinator {
 
     // MARK: - What follows
 
-    mutating func perform(_ actions: [Naps.Action]) {
+    mutating func perform(_ effects: [Naps.Effect]) {
         var changed: [ConnectionID] = []
-        for action in actions {
-            switch action {
+        for effect in effects {
+            switch effect {
             case .decide(let program):
                 changed += processes(of: program).flatMap(directory.connections(of:))
                 mustReviewNaps = true

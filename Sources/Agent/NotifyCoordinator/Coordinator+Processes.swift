@@ -12,7 +12,7 @@ extension Coordinator {
     }
 
     /// Stops a process that is to be frozen, if all its connections are suspended: the last step of that change. If it
-    /// is frozen already, whoever asks for it once more is answered. The current decisions count, not those made when the
+    /// is frozen already, a repeated request for it is answered. The current decisions count, not those made when the
     /// change began.
     mutating func freezeIfSuspended(_ id: ProcessID) {
         // With it its program, which may nap.
@@ -59,17 +59,17 @@ extension Coordinator {
         if !naps.isEmpty { endNap(of: id) }
     }
 
-    /// Nobody else would know that these processes must continue.
+    /// No other program would know that these processes must continue.
     mutating func thawEverything(except kept: Set<ProcessID>) {
         for id in directory.processes.keys.sorted() where !kept.contains(id) { thaw(id) }
     }
 
-    private mutating func stepFreezing(_ id: ProcessID, _ event: (inout Freezing) -> [Freezing.Action]) {
+    private mutating func stepFreezing(_ id: ProcessID, _ event: (inout Freezing) -> [Freezing.Effect]) {
         guard var process = directory[process: id] else { return }
-        let actions = event(&process.freezing)
+        let effects = event(&process.freezing)
         directory[process: id]?.freezing = process.freezing
-        for action in actions {
-            switch action {
+        for effect in effects {
+            switch effect {
             case .freeze(let user): emit(.freeze(id, onBehalfOf: user))
             case .thaw: emit(.thaw(id))
             case .settle(let failure): settleRequests(waitingFor: id, failure: failure)
@@ -111,7 +111,7 @@ extension Coordinator {
         if state == .background {
             endProxy(of: id)
         } else {
-            // The answer may be in the stream, which nobody reads for it.
+            // The answer may be in the stream, which is not read for it.
             for name in takeDelivered(to: id) { _ = keep(name, for: id) }
         }
         emit(.drain(id))
@@ -133,10 +133,6 @@ extension Coordinator {
         // What was found, which comes next, is delivered with what is pending.
         if directory[heir]?.transition.isHandingBack == true { emit(.awaitHeldBack(heir)) }
     }
-
-    /// Whether the stream of a connection that this one has replaced is being read. If the agent dies before, the observer
-    /// must not believe that it has everything.
-    func isHeir(_ id: ConnectionID) -> Bool { heirs.isHeir(id) }
 
     mutating func processContinued(_ id: ProcessID) {
         sources.note(.stillness(process: id.pid, isStill: false), from: Coordinator.freezerSource)
@@ -163,12 +159,12 @@ struct Freezing: Hashable {
         case thawing
     }
 
-    enum Action: Equatable {
+    enum Effect: Equatable {
         /// Ends in `froze`.
         case freeze(onBehalfOf: UInt32)
         /// Ends in `thawed`.
         case thaw
-        /// Those waiting for the process to be frozen wait no longer: it is, nobody wants that any more, or this
+        /// Those waiting for the process to be frozen wait no longer: it is, that is not wanted any more, or this
         /// prevented it.
         case settle(failure: String?)
     }
@@ -188,13 +184,13 @@ struct Freezing: Hashable {
     /// Whether it is frozen, or may be in a moment, because the agent has stopped it.
     var isStopped: Bool { step != .running }
 
-    /// Somebody wants the process to be frozen once all its connections are suspended.
+    /// The process is to be frozen once all its connections are suspended.
     mutating func want(by user: UInt32) {
         wish = user
     }
 
     /// All connections of the process are suspended, and nothing else is requested for any of them.
-    mutating func connectionsAreSuspended() -> [Action] {
+    mutating func connectionsAreSuspended() -> [Effect] {
         guard let wish else { return [] }
         switch step {
         case .running:
@@ -206,11 +202,11 @@ struct Freezing: Hashable {
         }
     }
 
-    /// Somebody wants a connection of the process to hear or to drop posts, so it must run.
-    mutating func mustRun() -> [Action] {
+    /// A connection of the process is to hear or to drop posts, so the process must run.
+    mutating func mustRun() -> [Effect] {
         let isOvertaken = wish != nil
         wish = nil
-        let settled: [Action] = isOvertaken ? [.settle(failure: nil)] : []
+        let settled: [Effect] = isOvertaken ? [.settle(failure: nil)] : []
         if step == .freezing { mustContinue = true }
         guard step == .frozen else { return settled }
         step = .thawing
@@ -219,7 +215,7 @@ struct Freezing: Hashable {
 
     /// A connection that the process had begun before it was frozen has registered: it must learn its state, or the bus
     /// would queue posts for it. After that the process is frozen again.
-    mutating func connectionHasCome() -> [Action] {
+    mutating func connectionHasCome() -> [Effect] {
         switch step {
         case .running, .thawing: return []
         case .freezing:
@@ -232,7 +228,7 @@ struct Freezing: Hashable {
     }
 
     /// - Parameter failure: why the process was not frozen.
-    mutating func froze(_ failure: String?) -> [Action] {
+    mutating func froze(_ failure: String?) -> [Effect] {
         guard step == .freezing else { return [] }
         defer { mustContinue = false }
         if let failure {
@@ -242,7 +238,7 @@ struct Freezing: Hashable {
             return [.settle(failure: failure)]
         }
         step = .frozen
-        // In the meantime somebody may have wanted it to run, if only for a moment.
+        // In the meantime it may have been wanted to run, if only for a moment.
         if wish == nil || mustContinue {
             step = .thawing
             return [.thaw]

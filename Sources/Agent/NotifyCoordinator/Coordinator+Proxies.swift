@@ -15,22 +15,20 @@ extension Coordinator {
         guard let observer = directory[id] else { return }
         if observer.isRelayed { return resume(waiter, id, nil) }
         directory[id]?.proxyWaiters.append(waiter)
-        proxies.subscribe(subjects, for: id, of: observer.user, synchronizes: synchronizes)
-        followProxies()
+        perform(proxies.subscribe(subjects, for: id, of: observer.user, synchronizes: synchronizes))
     }
 
     /// Ends all subscriptions for a connection.
     mutating func endProxy(of id: ConnectionID) {
-        proxies.unsubscribeAll(for: id)
-        followProxies()
+        perform(proxies.unsubscribeAll(for: id))
         _ = takePending(of: id)
         _ = takeDelivered(to: id)
     }
 
     /// Carries out the effects of the proxies.
-    mutating func followProxies() {
-        for output in proxies.takeOutputs() {
-            switch output {
+    mutating func perform(_ effects: [ProxySubscriptions.Effect]) {
+        for effect in effects {
+            switch effect {
             case .subscribe(let ticket, let names, let prefixes):
                 emit(.subscribe(ticket, names: names, prefixes: prefixes))
             case .unsubscribe(let ticket, let names, let prefixes):
@@ -110,8 +108,7 @@ extension Coordinator {
                 observer.comingBack.stage = .reporting(names)
                 observer.proxyWaiters.append(.registration(call))
             }
-            proxies.resubscribe(id)
-            return followProxies()
+            return perform(proxies.resubscribe(id))
         }
         for name in names { _ = keep(name, for: id) }
         directory[id]?.comingBack.report()
@@ -137,10 +134,7 @@ extension Coordinator {
         for id in subscribers.byName where directory[id]?.subjects.names.contains(name) == true && keep(name, for: id) {
             isNews = true
         }
-        if !isNews, !subscribers.byName.isEmpty {
-            proxies.dropRule(of: name)
-            followProxies()
-        }
+        if !isNews, !subscribers.byName.isEmpty { perform(proxies.dropRule(of: name)) }
     }
 
     /// Sets a bit for an observed name. The caller must know that it is observed, as checking a thousand prefixes again

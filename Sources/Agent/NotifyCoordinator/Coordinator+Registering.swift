@@ -143,7 +143,7 @@ extension Coordinator {
         if case .draining = old.parking, !old.hasSocket { heirs.set(id, of: previous) }
         // Before the previous one is removed: the rules that both need stay on the bus.
         if observer.state == .suspended, !observer.isRelayed {
-            proxies.subscribe(observer.subjects, for: id, of: observer.user, inPlaceOf: previous)
+            perform(proxies.subscribe(observer.subjects, for: id, of: observer.user, inPlaceOf: previous))
         }
         remove(previous, keepsAccount: true)
     }
@@ -220,8 +220,7 @@ extension Coordinator {
     /// A connection no longer observes these, which has already been noted.
     private mutating func forget(_ removed: Subjects, of id: ConnectionID) {
         guard !removed.isEmpty else { return }
-        proxies.unsubscribe(removed, for: id)
-        followProxies()
+        perform(proxies.unsubscribe(removed, for: id))
         nameStates.forget(removed.names) { observedNames.containsExactly($0) }
         noLongerKeepsStates(id, of: removed.names)
         dropPending(of: id)
@@ -261,12 +260,11 @@ extension Coordinator {
         witnesses.forget(id)
         window.forget(.states(id))
         noLongerKeepsStates(id, of: observer.subjects.names)
-        proxies.unsubscribeAll(for: id)
-        followProxies()
+        perform(proxies.unsubscribeAll(for: id))
         window.forget(.state(id))
         window.forget(.delivery(id))
         for waiter in observer.proxyWaiters {
-            // Nobody hears it any more, but the call is no longer pending.
+            // It is not heard any more, but the call is no longer pending.
             switch waiter {
             case .addition(let call), .registration(let call), .renewal(let call):
                 refuse(call, Refusal(.failed, "The connection has left the bus."))

@@ -131,7 +131,7 @@ extension Coordinator {
                 running: freezes ? Set(processes) : []
             )
         )
-        // What this agent has remembered only until somebody decides.
+        // What this agent has remembered only until there is a decision.
         for id in connections {
             directory[id]?.isRemembered = false
             directory[id]?.remembered = nil
@@ -179,20 +179,19 @@ extension Coordinator {
         let superseded = directory.change(id) { observer in
             observer.stateAfterParking = state
             // It may have been changing when its process was stopped.
-            let actions = observer.transition.end
+            let effects = observer.transition.end
             // Posts that come before its names are subscribed are in its stream; if they are already, they are not.
             observer.transition = Transition(
                 new,
                 isProxied: new == .suspended,
                 isCollecting: new == .suspended && (observer.transition.isCollecting || !observer.waitsForParking)
             )
-            return actions
+            return effects
         }
         if new == .background {
             endProxy(of: id)
         } else if !proxies.subscribesAnything(for: id) {
-            proxies.subscribe(observer.subjects, for: id, of: observer.user)
-            followProxies()
+            perform(proxies.subscribe(observer.subjects, for: id, of: observer.user))
         }
         if old != new { announce(id, from: old, to: new) }
         perform(superseded ?? [], for: id)
@@ -208,7 +207,7 @@ extension Coordinator {
         }
     }
 
-    /// Nobody can hear anything through the connection any longer.
+    /// Nothing can be heard through the connection any longer.
     mutating func connectionIsSilent(_ id: ConnectionID) {
         let requests = directory[id]?.parkingRequests ?? []
         directory[id]?.parkingRequests = []
@@ -244,7 +243,7 @@ extension Coordinator {
     /// Whether a connection is in, or changing to, the state that follows from everything known.
     package func isAsDecided(_ id: ConnectionID) -> Bool { directory[id].map { decide($0) == $0.decision } ?? true }
 
-    /// Brings connections in line with changed decisions. Nobody waits for it.
+    /// Brings connections in line with changed decisions. No request waits for it.
     mutating func reconsider(_ connections: some Sequence<ConnectionID>) {
         let changed = connections.filter { id in directory[id].map { decide($0) != $0.decision } ?? false }
         if !changed.isEmpty { change(changed, of: directory.processes(of: changed), nil) }
@@ -289,15 +288,13 @@ extension Coordinator {
     // MARK: - Transitions
 
     /// Carries out the next steps of a connection's transition.
-    mutating func perform(_ actions: [Transition<RequestID>.Action]?, for id: ConnectionID) {
-        for action in actions ?? [] {
-            switch action {
+    mutating func perform(_ effects: [Transition<RequestID>.Effect]?, for id: ConnectionID) {
+        for effect in effects ?? [] {
+            switch effect {
             case .subscribe:
                 guard let subjects = directory[id]?.subjects else { break }
                 subscribe(subjects, for: id, then: .transition)
-            case .unsubscribe:
-                proxies.unsubscribeAll(for: id)
-                followProxies()
+            case .unsubscribe: perform(proxies.unsubscribeAll(for: id))
             case .mark:
                 // Sent along with the next call, so that little comes between the two.
                 directory[id]?.isToBeMarked = true
@@ -318,7 +315,7 @@ extension Coordinator {
     /// An external event changes the transition of a connection. A parked one has nothing pending.
     mutating func advance(
         _ id: ConnectionID,
-        _ event: (inout Transition<RequestID>) -> [Transition<RequestID>.Action]
+        _ event: (inout Transition<RequestID>) -> [Transition<RequestID>.Effect]
     ) {
         guard let observer = directory[id], !observer.isParked else { return }
         perform(directory.change(id) { event(&$0.transition) }, for: id)
@@ -336,7 +333,8 @@ extension Coordinator {
             // It has read what was sent to it before.
             directory[id]?.comingBack.hasRead()
             if let dropped { directory[id]?.reportedDropped = dropped }
-            let isHoldingBack = isHoldingBack || isHeir(id)
+            // If the agent dies before the stream has been read, the observer must not believe that it has everything.
+            let isHoldingBack = isHoldingBack || heirs.isHeir(id)
             advance(id) { $0.observerAnswered(nil, isHoldingBack: isHoldingBack) }
         case .namesAdded: advance(id) { $0.observerHasAdded() }
         case .gone: connectionEnded(id)
@@ -374,7 +372,7 @@ extension Coordinator {
         if let over { finish(over) }
     }
 
-    /// Nobody waits any longer for a process to be frozen.
+    /// No request waits any longer for a process to be frozen.
     mutating func settleRequests(waitingFor process: ProcessID, failure: String?) {
         for id in requests.waiting(for: process) {
             let over = requests.change(id) { request in

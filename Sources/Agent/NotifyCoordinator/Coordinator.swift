@@ -4,7 +4,7 @@ package import NotifyNames
 
 /// The observers, what they observe, their states, and who decided on these.
 ///
-/// A value: it takes events, and returns effects. It has no clock, asks nobody, and knows nothing of D-Bus, and
+/// A value: it takes events, and returns effects. It has no clock, asks nothing, and knows nothing of D-Bus, and
 /// processes only by number. So the same events have the same effects, on a bus as in a simulation.
 package struct Coordinator {
     package struct Configuration: Sendable {
@@ -14,7 +14,7 @@ package struct Coordinator {
         package var facts = FactPolicy()
         /// The sources of facts by name, in order of precedence.
         package var sources: [String] = []
-        /// Processes that nobody may freeze.
+        /// Processes that may not be frozen.
         package var untouchables: Set<Int32> = [1]
         /// Whether reserved names belong to root, as on the system bus.
         package var reservesNames = false
@@ -27,11 +27,11 @@ package struct Coordinator {
         package var proxyParts = ProxyParts()
         /// How many calls to observers may be unanswered.
         package var callLimit = CallWindow<ObserverCall, LifecycleState?>.limit
-        /// The names of which it is told whether anybody wants them.
+        /// The names of which it is told whether they are wanted.
         package var interests: Set<NotifyName> = []
         /// Names whose state only the agent sets.
         package var events: Set<NotifyName> = []
-        /// Names whose state is kept even if nobody observes them, and their initial states.
+        /// Names whose state is kept even if they are not observed, and their initial states.
         package var pinnedStates: [NotifyName: UInt64] = [:]
         /// Which programs nap when nobody looks at them.
         package var naps: [NapRule] = []
@@ -176,14 +176,12 @@ package struct Coordinator {
             if name == configuration.powerName { powerHasChanged(value) }
         case .setNaps(let call, let caller, let isOn):
             accept(call) { coordinator throws(Refusal) in try coordinator.setNaps(call, caller, isOn) }
-        case .rulesAreSet(let ticket, let failure):
-            proxies.rulesAreSet(ticket, failure: failure)
-            followProxies()
+        case .rulesAreSet(let ticket, let failure): perform(proxies.rulesAreSet(ticket, failure: failure))
         case .markIsReached(let id): directory[id]?.transition.markIsReached()
         case .told(let id, let reply): observerReplied(id, reply)
         case .delivered(let id): deliveryIsRead(id)
         case .statesAreKept(let id): statesAreKept(id)
-        case .nothingIsHeldBack(let id): if !isHeir(id) { advance(id) { $0.nothingIsHeldBack() } }
+        case .nothingIsHeldBack(let id): if !heirs.isHeir(id) { advance(id) { $0.nothingIsHeldBack() } }
         case .froze(let process, let outcome): processFroze(process, outcome)
         case .thawed(let process, let failure):
             directory[process: process]?.freezing.thawed(failure)
@@ -223,7 +221,7 @@ package struct Coordinator {
         }
     }
 
-    /// Parts of the agent hear their names by themselves. Here it counts only that somebody wants them.
+    /// Parts of the agent hear their names by themselves. Here it counts only that they are wanted.
     private mutating func agentObserves(_ subjects: Subjects) {
         observedNames.insert(subjects)
         observedNames.remove(ownSubjects)
@@ -262,12 +260,12 @@ package struct Coordinator {
     }
 
     mutating func answer(_ call: CallID, _ answer: Effect.Answer) {
-        guard calls.remove(call) != nil else { return }
+        guard calls.remove(call) != nil else { return assertionFailure("A call is answered twice.") }
         emit(.answer(call, answer))
     }
 
     mutating func refuse(_ call: CallID, _ refusal: Refusal) {
-        guard calls.remove(call) != nil else { return }
+        guard calls.remove(call) != nil else { return assertionFailure("A call is refused that was answered.") }
         emit(.refuse(call, refusal))
     }
 }

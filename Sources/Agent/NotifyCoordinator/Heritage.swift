@@ -2,7 +2,7 @@
 
 package import NotifyNames
 
-/// What an agent knows and nobody else would tell its successor.
+/// What an agent knows and its successor would learn from no one else.
 package struct Heritage: Hashable, Sendable {
     /// A connection that is suspended, or that was parked.
     package struct Connection: Hashable, Sendable {
@@ -74,9 +74,8 @@ extension Coordinator {
         // What was decided for the others counts once they register.
         var processes = Set(directory.processes.values.filter(\.isWorthRemembering).map(\.id))
         for id in directory.all {
-            guard let observer = directory[id], observer.canBeInherited, heirs.heir(of: id) == nil, !isHeir(id) else {
-                continue
-            }
+            guard let observer = directory[id], observer.canBeInherited, heirs.heir(of: id) == nil, !heirs.isHeir(id)
+            else { continue }
             var connection = Heritage.Connection(process: observer.process)
             connection.name = observer.name
             connection.program = observer.program

@@ -79,7 +79,7 @@ import Testing
             ]
         )
         // What decides about programs says nothing about events.
-        let alarm = EventTable.Output.alarm(at: 5 + EventTable.timeLimit)
+        let alarm = EventTable.Effect.alarm(at: 5 + EventTable.timeLimit)
         #expect(table.handle(.reported("one", .fact(.screenSaver(isActive: true))), at: 6) == [alarm])
         #expect(table.handle(.reported("two", .live), at: 6) == [alarm])
         #expect(
@@ -101,7 +101,7 @@ import Testing
         #expect(first == [.answer(1), .alarm(at: 10 + EventTable.timeLimit)])
         let outputs = table.handle(.reported("one", .off("gone")), at: EventTable.timeLimit + 5)
         #expect(
-            Set(outputs.prefix(2).map { "\($0)" }) == Set([Self.a, Self.b].map { "\(EventTable.Output.set($0, nil))" })
+            Set(outputs.prefix(2).map { "\($0)" }) == Set([Self.a, Self.b].map { "\(EventTable.Effect.set($0, nil))" })
         )
         #expect(outputs.dropFirst(2) == [.answer(2), .answer(3), .alarm(at: EventTable.lingering)])
         #expect(table.handle(.alarm, at: 2 * EventTable.timeLimit) == [.alarm(at: EventTable.lingering)])
@@ -140,7 +140,7 @@ import Testing
     @Test func `what has only become known is not posted, and a post without a state leaves it`() {
         var table = Self.makeTable()
         _ = table.handle(.wanted(Self.a, true), at: 0)
-        func outputs(_ change: EventChange) -> [EventTable.Output] {
+        func outputs(_ change: EventChange) -> [EventTable.Effect] {
             table.handle(.reported("one", .found([change])), at: 0)
         }
         #expect(outputs(EventChange(Self.a, state: 4, isPosted: false)) == [.set(Self.a, 4)])

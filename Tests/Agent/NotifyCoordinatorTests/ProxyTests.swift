@@ -169,20 +169,20 @@ import Testing
     }
 
     @Test func `whoever waits for a rule that the bus refuses is told so, and nobody else`() {
-        var proxies = ProxySubscriptions()
+        var proxies = KeptProxies()
         let subjects: [Subjects] = [["com.example.a"], ["com.example.a", "com.example.b"], ["com.example.c"]].map {
             Subjects(names: $0)
         }
         for (number, subjects) in subjects.enumerated() {
             proxies.subscribe(subjects, for: ConnectionID(UInt64(number)), of: 1_000)
         }
-        let first = proxies.takeOutputs()
+        let first = proxies.takeEffects()
         guard case .subscribe(let ticket, names: ["com.example.a"], prefixes: []) = first.first else {
             Issue.record("\(first)")
             return
         }
         proxies.rulesAreSet(ticket, failure: "too many")
-        let refused = proxies.takeOutputs().filter { if case .subscribed = $0 { true } else { false } }
+        let refused = proxies.takeEffects().filter { if case .subscribed = $0 { true } else { false } }
         #expect(
             refused == [
                 .subscribed(ConnectionID(0), failure: "too many"), .subscribed(ConnectionID(1), failure: "too many"),
@@ -240,29 +240,29 @@ import Testing
     }
 
     @Test func `who subscribes to what is being asked for waits for that answer`() throws {
-        var proxies = ProxySubscriptions()
+        var proxies = KeptProxies()
         let subjects = Subjects(names: ["com.example.a"])
         proxies.subscribe(subjects, for: ConnectionID(1), of: 1_000)
-        guard case .subscribe(let ticket, _, _)? = proxies.takeOutputs().first else {
+        guard case .subscribe(let ticket, _, _)? = proxies.takeEffects().first else {
             Issue.record("nothing is asked for")
             return
         }
         proxies.subscribe(subjects, for: ConnectionID(2), of: 1_000)
-        #expect(proxies.takeOutputs().isEmpty && !proxies.isAtRest)
+        #expect(proxies.takeEffects().isEmpty && !proxies.isAtRest)
         proxies.rulesAreSet(ticket, failure: nil)
-        let both = [1, 2].map { ProxySubscriptions.Output.subscribed(ConnectionID($0), failure: nil) }
-        #expect(Set(proxies.takeOutputs()) == Set(both) && proxies.isAtRest)
+        let both = [1, 2].map { ProxySubscriptions.Effect.subscribed(ConnectionID($0), failure: nil) }
+        #expect(Set(proxies.takeEffects()) == Set(both) && proxies.isAtRest)
     }
 
     @Test func `many names are given up in small requests, each when the bus has processed the one before`() throws {
-        var proxies = ProxySubscriptions()
+        var proxies = KeptProxies()
         let names = try (0..<2_000).map { try NotifyName("com.example.n\($0)") }
         proxies.subscribe(Subjects(names: Set(names)), for: ConnectionID(1), of: 1_000)
         var released: [Int] = []
         func answer() {
-            while case let outputs = proxies.takeOutputs(), !outputs.isEmpty {
-                for output in outputs {
-                    switch output {
+            while case let effects = proxies.takeEffects(), !effects.isEmpty {
+                for effect in effects {
+                    switch effect {
                     case .subscribe(let ticket, _, _): proxies.rulesAreSet(ticket, failure: nil)
                     case .unsubscribe(let ticket, let names, _):
                         released.append(names.count)
@@ -274,7 +274,7 @@ import Testing
         }
         answer()
         proxies.unsubscribeAll(for: ConnectionID(1))
-        let first = proxies.takeOutputs()
+        let first = proxies.takeEffects()
         #expect(first.count == 1)
         for case .unsubscribe(let ticket?, _, _) in first { proxies.rulesAreSet(ticket, failure: nil) }
         answer()
@@ -288,13 +288,13 @@ import Testing
         let prefixes = Set((0..<300).map { NamePrefix("com.example.p\($0).") })
         // The bus has processed nothing of what was requested for the previous one, the first part, or all of it.
         for processed in [0, 1, Int.max] {
-            var proxies = ProxySubscriptions()
+            var proxies = KeptProxies()
             var (rules, removed): (Set<NotifyName>, Set<NotifyName>) = ([], [])
             var tickets: [Ticket] = []
             var ready: Set<ConnectionID> = []
             func take() {
-                for output in proxies.takeOutputs() {
-                    switch output {
+                for effect in proxies.takeEffects() {
+                    switch effect {
                     case .subscribe(let ticket, let names, _):
                         rules.formUnion(names)
                         tickets.append(ticket)
@@ -330,15 +330,15 @@ import Testing
     }
 
     @Test func `who gives up its names while the bus refuses some of them keeps none`() throws {
-        var proxies = ProxySubscriptions()
+        var proxies = KeptProxies()
         let names = try (0..<400).map { try NotifyName("com.example.n\($0)") }
         proxies.subscribe(Subjects(names: Set(names), prefixes: [NamePrefix("com.")]), for: ConnectionID(1), of: 1_000)
-        for case .subscribe(let ticket, _, _) in proxies.takeOutputs() { proxies.rulesAreSet(ticket, failure: nil) }
-        let second = proxies.takeOutputs()
+        for case .subscribe(let ticket, _, _) in proxies.takeEffects() { proxies.rulesAreSet(ticket, failure: nil) }
+        let second = proxies.takeEffects()
         proxies.unsubscribeAll(for: ConnectionID(1))
         for case .subscribe(let ticket, _, _) in second { proxies.rulesAreSet(ticket, failure: "too many") }
-        let released = proxies.takeOutputs().flatMap { output -> [NotifyName] in
-            guard case .unsubscribe(let ticket, let names, _) = output else { return [] }
+        let released = proxies.takeEffects().flatMap { effect -> [NotifyName] in
+            guard case .unsubscribe(let ticket, let names, _) = effect else { return [] }
             if let ticket { proxies.rulesAreSet(ticket, failure: nil) }
             return names
         }
@@ -353,35 +353,80 @@ import Testing
     }
 
     @Test func `who asks twice before it is its turn waits for one answer`() throws {
-        var proxies = ProxySubscriptions()
+        var proxies = KeptProxies()
         var tickets: [Ticket] = []
         // As much as may be asked for at once.
         for number: UInt64 in 1...4 {
             let names = try (0..<300).map { try NotifyName("com.example.n\(number).\($0)") }
             proxies.subscribe(Subjects(names: Set(names)), for: ConnectionID(number), of: 1_000)
-            for case .subscribe(let ticket, _, _) in proxies.takeOutputs() { tickets.append(ticket) }
+            for case .subscribe(let ticket, _, _) in proxies.takeEffects() { tickets.append(ticket) }
         }
         for name in ["com.example.a", "com.example.b"] as [NotifyName] {
             proxies.subscribe(Subjects(names: [name]), for: ConnectionID(5), of: 1_000)
         }
-        #expect(tickets.count == 4 && proxies.takeOutputs().isEmpty)
+        #expect(tickets.count == 4 && proxies.takeEffects().isEmpty)
         proxies.rulesAreSet(tickets[0], failure: nil)
-        let outputs = proxies.takeOutputs()
-        let asked = outputs.flatMap { output -> [NotifyName] in
-            if case .subscribe(_, let names, _) = output { names } else { [] }
+        let effects = proxies.takeEffects()
+        let asked = effects.flatMap { effect -> [NotifyName] in
+            if case .subscribe(_, let names, _) = effect { names } else { [] }
         }
         #expect(asked.contains("com.example.a") && asked.contains("com.example.b"))
-        #expect(!outputs.contains(.subscribed(ConnectionID(5), failure: nil)))
+        #expect(!effects.contains(.subscribed(ConnectionID(5), failure: nil)))
+    }
+}
+
+/// Subscriptions whose effects are kept until they are taken.
+@dynamicMemberLookup
+private struct KeptProxies {
+    private var proxies: ProxySubscriptions
+    private var effects: [ProxySubscriptions.Effect] = []
+
+    init(prefixRules: Int = PrefixRules.limit) { proxies = ProxySubscriptions(prefixRules: prefixRules) }
+
+    subscript<Value>(dynamicMember path: KeyPath<ProxySubscriptions, Value>) -> Value { proxies[keyPath: path] }
+
+    func subscribers(of name: NotifyName) -> (byName: [ConnectionID], byPrefix: [(NamePrefix, ConnectionID)]) {
+        proxies.subscribers(of: name)
+    }
+
+    func subscribesAnything(for id: ConnectionID) -> Bool { proxies.subscribesAnything(for: id) }
+
+    mutating func takeEffects() -> [ProxySubscriptions.Effect] {
+        defer { effects = [] }
+        return effects
+    }
+
+    mutating func subscribe(_ subjects: Subjects, for id: ConnectionID, of user: UInt32) {
+        effects += proxies.subscribe(subjects, for: id, of: user)
+    }
+
+    mutating func subscribe(
+        _ subjects: Subjects,
+        for id: ConnectionID,
+        of user: UInt32,
+        inPlaceOf previous: ConnectionID
+    ) {
+        effects += proxies.subscribe(subjects, for: id, of: user, inPlaceOf: previous)
+    }
+
+    mutating func unsubscribe(_ subjects: Subjects, for id: ConnectionID) {
+        effects += proxies.unsubscribe(subjects, for: id)
+    }
+
+    mutating func unsubscribeAll(for id: ConnectionID) { effects += proxies.unsubscribeAll(for: id) }
+
+    mutating func rulesAreSet(_ ticket: Ticket, failure: String?) {
+        effects += proxies.rulesAreSet(ticket, failure: failure)
     }
 }
 
 /// A bus with the rules that are requested from it. It answers when it is told to.
 private struct ProxyBus {
-    var proxies: ProxySubscriptions
+    var proxies: KeptProxies
     var prefixes: Set<NamePrefix> = []
     private var tickets: [(Ticket, [NamePrefix])] = []
 
-    init(prefixRules: Int) { proxies = ProxySubscriptions(prefixRules: prefixRules) }
+    init(prefixRules: Int) { proxies = KeptProxies(prefixRules: prefixRules) }
 
     mutating func subscribe(_ prefixes: ArraySlice<NamePrefix>, for number: UInt64) {
         proxies.subscribe(Subjects(names: [], prefixes: Set(prefixes)), for: ConnectionID(number), of: 1_000)
@@ -393,8 +438,8 @@ private struct ProxyBus {
 
     /// Takes the requests.
     mutating func take() {
-        for output in proxies.takeOutputs() {
-            switch output {
+        for effect in proxies.takeEffects() {
+            switch effect {
             case .subscribe(let ticket, _, let requested):
                 prefixes.formUnion(requested)
                 tickets.append((ticket, requested))

@@ -11,12 +11,12 @@ import Testing
     /// Plays the other side of a transition at random, and records what matters.
     private struct World {
         var machine = Transition<Int>(.foreground)
-        var queue: [Transition<Int>.Action] = []
+        var queue: [Transition<Int>.Effect] = []
         var answered: [Int] = []
         var told: LifecycleState = .foreground
         var isProxied = false
 
-        mutating func take(_ actions: [Transition<Int>.Action]) {
+        mutating func take(_ actions: [Transition<Int>.Effect]) {
             for action in actions {
                 switch action {
                 case .subscribe: isProxied = true

@@ -6,7 +6,8 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// The coordinator, told anything in any order: also the result of what nobody has asked for.
+/// The coordinator, told anything in any order: also the result of what nobody has asked for, but not that of a request
+/// to the bus, which comes once for each.
 enum CoordinatorMachine {
     static func run(_ choices: Choices) {
         var choices = choices
@@ -204,8 +205,7 @@ enum CoordinatorMachine {
         case 11: return .release(call(), by: caller(&choices), choices.once(in: 2) ? nil : target(&choices))
         case 12: return .setNameState(call(), by: caller(&choices), choices.name(), choices.number())
         case 13: return .getNameState(call(), choices.name())
-        case 14: return .rulesAreSet(Ticket(choices.number()), failure: nil)
-        case 15: return .markIsReached(connection)
+        case 14, 15: return .markIsReached(connection)
         case 16: return .told(connection, reply(&choices))
         case 17: return .delivered(connection)
         case 18: return .nothingIsHeldBack(connection)

@@ -36,7 +36,7 @@ struct AgentEvents {
 // Events of the machine and the session, as posts and states of names.
 extension Agent {
     func handle(_ input: EventTable.Input) {
-        for output in events.table.handle(input, at: MonotonicTime.now.nanoseconds) { perform(output) }
+        for effect in events.table.handle(input, at: MonotonicTime.now.nanoseconds) { perform(effect) }
     }
 
     /// Replies to a request for the state of a name; for an event, once its source has reported.
@@ -47,8 +47,8 @@ extension Agent {
         handle(EventTable.Input.asked(name, id.number))
     }
 
-    private func perform(_ output: EventTable.Output) {
-        switch output {
+    private func perform(_ effect: EventTable.Effect) {
+        switch effect {
         case .start(let source, let wanted), .change(let source, let wanted):
             guard let origins = events.origins[source] else { return sources.want(source, by: .names, wanted) }
             events.derived[source] = wanted

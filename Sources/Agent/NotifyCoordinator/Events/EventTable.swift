@@ -41,7 +41,7 @@ package struct EventTable {
         case alarm
     }
 
-    package enum Output: Equatable, Sendable {
+    package enum Effect: Equatable, Sendable {
         case start(source: String, wanted: Set<NotifyName>)
         /// The wanted names of an active source have changed.
         case change(source: String, wanted: Set<NotifyName>)
@@ -100,7 +100,7 @@ package struct EventTable {
     private let aliases: [NotifyName: [SystemEvent]]
     private var states: [String: SourceState] = [:]
     private var posts: [NotifyName: Posts] = [:]
-    private var outputs: [Output] = []
+    private var effects: [Effect] = []
     private var now: Int64 = 0
 
     /// - Parameter names: which sources serve which names.
@@ -137,7 +137,7 @@ package struct EventTable {
     }
 
     /// - Parameter now: nanoseconds of the monotonic clock.
-    package mutating func handle(_ input: Input, at now: Int64) -> [Output] {
+    package mutating func handle(_ input: Input, at now: Int64) -> [Effect] {
         self.now = now
         switch input {
         case .wanted(let name, let isWanted):
@@ -148,26 +148,26 @@ package struct EventTable {
             }
         case .asked(let name, let question):
             guard let all = sources[name], let source = all.first else {
-                outputs.append(.answer(question))
+                effects.append(.answer(question))
                 break
             }
             for source in all { change(source) { $0.asked[name] = now + EventTable.lingering } }
             if states[source]?.isSettled == true {
-                outputs.append(.answer(question))
+                effects.append(.answer(question))
             } else {
                 states[source]?.questions.append((question, now + EventTable.timeLimit))
             }
         case .reported(let source, let report): if states[source]?.isRunning == true { take(report, from: source) }
         case .alarm: expire()
         }
-        if let next = nextAlarm { outputs.append(.alarm(at: next)) }
-        defer { outputs = [] }
-        return outputs
+        if let next = nextAlarm { effects.append(.alarm(at: next)) }
+        defer { effects = [] }
+        return effects
     }
 
     /// Changes the interest in a source, and has it start, adapt or rest accordingly.
     private mutating func change(_ source: String, _ change: (inout SourceState) -> Void) {
-        guard var state = states[source] else { return }
+        guard var state = states[source] else { return assertionFailure("No name has the source \(source).") }
         let before = state.needed
         change(&state)
         let after = state.needed
@@ -179,9 +179,9 @@ package struct EventTable {
         state.rest = nil
         if !state.isRunning {
             (state.isRunning, state.isSettled, state.reason) = (true, false, EventTable.silence)
-            outputs.append(.start(source: source, wanted: after))
+            effects.append(.start(source: source, wanted: after))
         } else if before != after {
-            outputs.append(.change(source: source, wanted: after))
+            effects.append(.change(source: source, wanted: after))
         }
     }
 
@@ -197,7 +197,7 @@ package struct EventTable {
             for (name, all) in sources where all.contains(source) { set(name, nil) }
         }
         states[source]?.isSettled = true
-        for question in states[source]?.questions ?? [] { outputs.append(.answer(question.number)) }
+        for question in states[source]?.questions ?? [] { effects.append(.answer(question.number)) }
         states[source]?.questions = []
     }
 
@@ -208,25 +208,25 @@ package struct EventTable {
             for alias in others { set(alias.name, state) }
         }
         guard change.isPosted else { return }
-        outputs.append(.post(change.name, isAlias: false))
+        effects.append(.post(change.name, isAlias: false))
         for alias in others where alias.edge == nil || alias.edge == change.state {
-            outputs.append(.post(alias.name, isAlias: true))
+            effects.append(.post(alias.name, isAlias: true))
         }
     }
 
-    private mutating func set(_ name: NotifyName, _ state: UInt64?) { outputs.append(.set(name, state)) }
+    private mutating func set(_ name: NotifyName, _ state: UInt64?) { effects.append(.set(name, state)) }
 
     private mutating func expire() {
         for (source, state) in states {
             let late = state.questions.prefix { $0.deadline <= now }
-            for question in late { outputs.append(.answer(question.number)) }
+            for question in late { effects.append(.answer(question.number)) }
             states[source]?.questions.removeFirst(late.count)
             let over = state.asked.filter { $0.value <= now }.map(\.key)
             if !over.isEmpty { change(source) { state in for name in over { state.asked[name] = nil } } }
             guard let rest = states[source]?.rest, rest <= now else { continue }
             states[source] = SourceState()
             states[source]?.reason = EventTable.resting
-            outputs.append(.stop(source: source))
+            effects.append(.stop(source: source))
             for (name, all) in sources where all.contains(source) { set(name, nil) }
         }
     }

@@ -7,7 +7,7 @@ import NotifyNames
 /// A program can nap once it has had the focus, so what has no window never does. It naps when it has been without the focus for
 /// a while and is not in use. If nobody knows who has the focus, everybody is awake.
 package struct Naps: Hashable, Sendable {
-    enum Action: Hashable {
+    enum Effect: Hashable {
         /// The state that a nap gives a program has changed.
         case decide(NapProgram)
         /// Stop these processes, and what belongs to them. They are suspended.
@@ -65,10 +65,10 @@ package struct Naps: Hashable, Sendable {
     /// What was asked last; nil if nothing is followed.
     private var question: UseQuestion?
     private var lastQuestion: UInt64 = 0
-    /// Whether somebody has been asked, and not been told that it is enough.
+    /// Whether a question is pending that has not been withdrawn.
     private var isFollowing = false
     private var alarm: Int64?
-    private var actions: [Action] = []
+    private var effects: [Effect] = []
 
     init(_ rules: [NapRule]) { self.rules = rules }
 
@@ -119,7 +119,7 @@ package struct Naps: Hashable, Sendable {
     // MARK: - Events
 
     /// - Parameter focused: all that have the focus; nil if no source knows.
-    mutating func focusHasMoved(_ focused: [FocusedProcess]?, now: Int64) -> [Action] {
+    mutating func focusHasMoved(_ focused: [FocusedProcess]?, now: Int64) -> [Effect] {
         guard let focused else {
             for program in entries.keys.sorted() { wake(program) }
             entries = [:]
@@ -140,7 +140,7 @@ package struct Naps: Hashable, Sendable {
     }
 
     /// What is in use, as far as it was asked.
-    mutating func areUsed(_ uses: [NapRule.Use: Set<FocusedProcess>], question number: UInt64, now: Int64) -> [Action] {
+    mutating func areUsed(_ uses: [NapRule.Use: Set<FocusedProcess>], question number: UInt64, now: Int64) -> [Effect] {
         guard question?.number == number else { return [] }
         for (program, entry) in entries.sorted(by: { $0.key < $1.key }) {
             switch entry.step {
@@ -160,20 +160,20 @@ package struct Naps: Hashable, Sendable {
         return conclude()
     }
 
-    mutating func powerHasChanged(isOnBattery: Bool?, now: Int64) -> [Action] {
+    mutating func powerHasChanged(isOnBattery: Bool?, now: Int64) -> [Effect] {
         guard self.isOnBattery != isOnBattery else { return [] }
         self.isOnBattery = isOnBattery
         adapt(now)
         return conclude()
     }
 
-    mutating func turn(off isOff: Bool, now: Int64) -> [Action] {
+    mutating func turn(off isOff: Bool, now: Int64) -> [Effect] {
         self.isOff = isOff
         adapt(now)
         return conclude()
     }
 
-    mutating func timeHasCome(now: Int64) -> [Action] {
+    mutating func timeHasCome(now: Int64) -> [Effect] {
         alarm = nil
         for (program, entry) in entries.sorted(by: { $0.key < $1.key }) {
             switch entry.step {
@@ -203,7 +203,7 @@ package struct Naps: Hashable, Sendable {
         _ processes: [ProcessID],
         followers: Set<ProcessID>,
         now: Int64
-    ) -> [Action] {
+    ) -> [Effect] {
         guard let entry = entries[program], case .falling(let time) = entry.step else { return [] }
         if followers.isSubset(of: entry.ready) || time.map({ $0 <= now }) == true {
             freeze(program, processes)
@@ -221,11 +221,11 @@ package struct Naps: Hashable, Sendable {
     /// A process says that it is ready to be stopped.
     mutating func isReady(_ process: ProcessID, of program: NapProgram) { entries[program]?.ready.insert(process) }
 
-    /// Somebody wants a program to run that is stopped, or about to be: it stays in its state, and is stopped again when
+    /// A program that is stopped, or about to be, is wanted to run: it stays in its state, and is stopped again when
     /// `isSuspended` says so.
-    mutating func mustRun(_ program: NapProgram) -> [Action] {
+    mutating func mustRun(_ program: NapProgram) -> [Effect] {
         switch entries[program]?.step {
-        case .frozen: actions.append(.thaw(program))
+        case .frozen: effects.append(.thaw(program))
         case .falling(_?): break
         default: return []
         }
@@ -234,15 +234,15 @@ package struct Naps: Hashable, Sendable {
     }
 
     /// A program that is stopped is to end: it is awake until it has had the focus again.
-    mutating func isToEnd(_ program: NapProgram) -> [Action] {
+    mutating func isToEnd(_ program: NapProgram) -> [Effect] {
         wake(program)
         entries[program] = nil
         return conclude()
     }
 
     /// The agent ends.
-    mutating func end() -> [Action] {
-        actions += programs { if case .frozen = $0.step { true } else { false } }.map { .thaw($0) }
+    mutating func end() -> [Effect] {
+        effects += programs { if case .frozen = $0.step { true } else { false } }.map { .thaw($0) }
         entries = [:]
         return conclude()
     }
@@ -272,7 +272,7 @@ package struct Naps: Hashable, Sendable {
     /// Whether a process is a program's, as far as stopping it is concerned.
     private func has(_ program: NapProgram, _ entry: Entry, _ process: FocusedProcess) -> Bool {
         if process.belongs(to: program) { return true }
-        // Who has started it may have ended meanwhile.
+        // The program that started it may have ended meanwhile.
         guard case .frozen(let stopped) = entry.step, let id = process.id else { return false }
         return stopped.contains(id)
     }
@@ -293,8 +293,8 @@ package struct Naps: Hashable, Sendable {
         entries[program]?.ready = []
         switch entry.step {
         case .focused, .waiting, .asking, .inUse: break
-        case .falling, .asleep: actions.append(.decide(program))
-        case .frozen: actions += [.thaw(program), .decide(program)]
+        case .falling, .asleep: effects.append(.decide(program))
+        case .frozen: effects += [.thaw(program), .decide(program)]
         }
     }
 
@@ -325,13 +325,13 @@ package struct Naps: Hashable, Sendable {
     private mutating func fallAsleep(_ program: NapProgram) {
         guard let entry = entries[program] else { return }
         entries[program]?.step = rules[entry.rule].depth == .frozen ? .falling(until: nil) : .asleep
-        actions.append(.decide(program))
+        effects.append(.decide(program))
     }
 
     private mutating func freeze(_ program: NapProgram, _ processes: [ProcessID]) {
         guard let entry = entries[program] else { return }
         entries[program]?.step = .frozen([])
-        actions.append(.freeze(program, (Set(entry.processes).union(processes)).sorted()))
+        effects.append(.freeze(program, (Set(entry.processes).union(processes)).sorted()))
     }
 
     // MARK: - Uses
@@ -359,7 +359,7 @@ package struct Naps: Hashable, Sendable {
 
     // MARK: - What the agent has to do
 
-    private mutating func conclude() -> [Action] {
+    private mutating func conclude() -> [Effect] {
         followUses()
         let next = entries.values.compactMap { entry -> Int64? in
             switch entry.step {
@@ -370,10 +370,10 @@ package struct Naps: Hashable, Sendable {
         }.min()
         if next != alarm {
             alarm = next
-            actions.append(.alarm(at: next))
+            effects.append(.alarm(at: next))
         }
-        defer { actions = [] }
-        return actions
+        defer { effects = [] }
+        return effects
     }
 
     private mutating func followUses() {
@@ -389,17 +389,17 @@ package struct Naps: Hashable, Sendable {
             }
         }
         terminals.sort()
-        // Whoever has just come to ask must get an answer, even if the question is the same.
+        // A reader that has just come must get an answer, even if the question is the same.
         if let question, (question.uses, question.terminals) == (wanted, terminals) { return }
         if wanted.isEmpty {
-            if isFollowing { actions.append(.follow(nil)) }
+            if isFollowing { effects.append(.follow(nil)) }
             (question, isFollowing) = (nil, false)
             return
         }
         lastQuestion += 1
         let new = UseQuestion(number: lastQuestion, uses: wanted, terminals: terminals)
         (question, isFollowing) = (new, true)
-        actions.append(.follow(new))
+        effects.append(.follow(new))
     }
 }
 

@@ -18,7 +18,7 @@ package struct ProxyParts: Hashable, Sendable {
 /// It puts them under its own rules and removes them a few at a time: a subscriber with ten thousand names does not keep
 /// the others waiting. Users take turns, and so do the subscribers of a user.
 struct ProxySubscriptions: Hashable {
-    enum Output: Hashable {
+    enum Effect: Hashable {
         case subscribe(Ticket, names: [NotifyName], prefixes: [NamePrefix])
         case unsubscribe(Ticket?, names: [NotifyName], prefixes: [NamePrefix])
         /// Everything requested for a subscriber is subscribed to, or this prevented it.
@@ -34,7 +34,7 @@ struct ProxySubscriptions: Hashable {
         /// What must be checked, because one of the two has changed.
         var names: [NotifyName] = []
         var prefixes: [NamePrefix] = []
-        /// Whether somebody waits for `subscribed`.
+        /// Whether `subscribed` is waited for.
         var isAwaited = false
         /// Whether the bus must have been asked something before that.
         var synchronizes = false
@@ -63,7 +63,7 @@ struct ProxySubscriptions: Hashable {
     private var requests: [Ticket: Request] = [:]
     private var underWay = 0
     private var lastTicket: UInt64 = 0
-    private var outputs: [Output] = []
+    private var effects: [Effect] = []
 
     init(prefixRules: Int = PrefixRules.limit, parts: ProxyParts = ProxyParts()) {
         rules = PrefixRules(limit: prefixRules)
@@ -77,18 +77,18 @@ struct ProxySubscriptions: Hashable {
     /// Whether there is no work left.
     var isAtRest: Bool { turns.isEmpty && requests.isEmpty }
 
-    mutating func takeOutputs() -> [Output] {
-        defer { outputs = [] }
-        return outputs
-    }
-
     // MARK: - Requests
 
     /// Subscribes to names for a subscriber, unless that is done already; ends in `subscribed`.
     ///
-    /// - Parameter synchronizes: whether the bus is asked something in any case: whatever had been sent to the agent has
-    ///   then arrived.
-    mutating func subscribe(_ subjects: Subjects, for id: ConnectionID, of user: UInt32, synchronizes: Bool = false) {
+    /// - Parameter synchronizes: whether the bus is asked something in any case: whatever had been sent to the agent
+    ///   has then arrived.
+    mutating func subscribe(
+        _ subjects: Subjects,
+        for id: ConnectionID,
+        of user: UInt32,
+        synchronizes: Bool = false
+    ) -> [Effect] {
         var work = works.removeValue(forKey: id) ?? Work(user: user)
         let missing = subjects.subtracting(work.subscribed)
         if work.wanted.isEmpty { work.wanted = subjects } else { work.wanted.formUnion(subjects) }
@@ -97,8 +97,7 @@ struct ProxySubscriptions: Hashable {
         work.isAwaited = true
         if synchronizes { work.synchronizes = true }
         works[id] = work
-        enqueue(id)
-        pump()
+        return proceed(with: id)
     }
 
     /// Subscribes to names for a connection that takes the place of another one of its user; ends in `subscribed`.
@@ -110,7 +109,7 @@ struct ProxySubscriptions: Hashable {
         for id: ConnectionID,
         of user: UInt32,
         inPlaceOf previous: ConnectionID
-    ) {
+    ) -> [Effect] {
         guard var work = works.removeValue(forKey: previous) else { return subscribe(subjects, for: id, of: user) }
         table.replace(previous, by: id, work.subscribed)
         if let ticket = work.ticket, requests[ticket]?.waiting.remove(previous) != nil {
@@ -128,37 +127,33 @@ struct ProxySubscriptions: Hashable {
         // Its turn, if it has one, is the previous one's.
         work.isQueued = false
         works[id] = work
-        enqueue(id)
-        pump()
+        return proceed(with: id)
     }
 
     /// Ensures that posts of its names are heard again, as their bits have been cleared. Ends in `subscribed`.
-    mutating func resubscribe(_ id: ConnectionID) {
-        guard let work = works[id] else { return outputs.append(.subscribed(id, failure: nil)) }
+    mutating func resubscribe(_ id: ConnectionID) -> [Effect] {
+        guard let work = works[id] else { return [.subscribed(id, failure: nil)] }
         works[id]?.names += work.subscribed.names.filter { table.rule(of: $0) == ProxyTable.Rule.none }
         works[id]?.isAwaited = true
-        enqueue(id)
-        pump()
+        return proceed(with: id)
     }
 
-    mutating func unsubscribe(_ subjects: Subjects, for id: ConnectionID) {
-        guard var work = works.removeValue(forKey: id) else { return }
+    mutating func unsubscribe(_ subjects: Subjects, for id: ConnectionID) -> [Effect] {
+        guard var work = works.removeValue(forKey: id) else { return [] }
         work.wanted.subtract(subjects)
         let surplus = subjects.intersection(work.subscribed)
         work.names += surplus.names
         work.prefixes += surplus.prefixes
         works[id] = work
-        enqueue(id)
-        pump()
+        return proceed(with: id)
     }
 
-    mutating func unsubscribeAll(for id: ConnectionID) {
-        guard let work = works[id] else { return }
+    mutating func unsubscribeAll(for id: ConnectionID) -> [Effect] {
+        guard let work = works[id] else { return [] }
         works[id]?.wanted = Subjects()
         works[id]?.names = Array(work.subscribed.names)
         works[id]?.prefixes = Array(work.subscribed.prefixes)
-        enqueue(id)
-        pump()
+        return proceed(with: id)
     }
 
     /// The subscribers for whom a post of the name is kept.
@@ -166,17 +161,20 @@ struct ProxySubscriptions: Hashable {
         table.subscribers(of: name)
     }
 
-    /// Another post of the name would be news for nobody: its rule is removed from the bus until somebody's bit is
-    /// cleared, and half a million posts of it cost nothing.
-    mutating func dropRule(of name: NotifyName) {
-        guard table.rule(of: name) == .stands else { return }
+    /// Another post of the name would be news for no subscriber: its rule is removed from the bus until a subscriber's
+    /// bit is cleared, and half a million posts of it cost nothing.
+    mutating func dropRule(of name: NotifyName) -> [Effect] {
+        guard table.rule(of: name) == .stands else { return [] }
         table.set(.none, of: name)
-        outputs.append(.unsubscribe(nil, names: [name], prefixes: []))
+        return [.unsubscribe(nil, names: [name], prefixes: [])]
     }
 
     /// The bus has processed a request.
-    mutating func rulesAreSet(_ ticket: Ticket, failure: String?) {
-        guard let request = requests.removeValue(forKey: ticket) else { return }
+    mutating func rulesAreSet(_ ticket: Ticket, failure: String?) -> [Effect] {
+        guard let request = requests.removeValue(forKey: ticket) else {
+            assertionFailure("The bus has answered a request that was not made, or was answered before.")
+            return []
+        }
         underWay -= request.size
         for id in request.waiting { works[id]?.ticket = nil }
         if let failure {
@@ -186,9 +184,10 @@ struct ProxySubscriptions: Hashable {
             for id in request.waiting.sorted() { enqueue(id) }
         }
         let superfluous = rules.confirmed(ticket)
-        if !superfluous.isEmpty { outputs.append(.unsubscribe(nil, names: [], prefixes: superfluous)) }
+        if !superfluous.isEmpty { effects.append(.unsubscribe(nil, names: [], prefixes: superfluous)) }
         pump()
         if works.isEmpty { table.compact() }
+        return takeEffects()
     }
 
     /// - Returns: the subscribers whose names are not heard now.
@@ -217,11 +216,22 @@ struct ProxySubscriptions: Hashable {
         works[id]?.names = Array(surplus.names)
         works[id]?.prefixes = Array(surplus.prefixes)
         works[id]?.isAwaited = false
-        if work.isAwaited { outputs.append(.subscribed(id, failure: failure)) }
+        if work.isAwaited { effects.append(.subscribed(id, failure: failure)) }
         if surplus.isEmpty { forgetIfOver(id) } else { enqueue(id) }
     }
 
     // MARK: - Turns
+
+    private mutating func proceed(with id: ConnectionID) -> [Effect] {
+        enqueue(id)
+        pump()
+        return takeEffects()
+    }
+
+    private mutating func takeEffects() -> [Effect] {
+        defer { effects = [] }
+        return effects
+    }
 
     private mutating func enqueue(_ id: ConnectionID) {
         guard let work = works[id], !work.isQueued, work.ticket == nil else { return }
@@ -250,7 +260,7 @@ struct ProxySubscriptions: Hashable {
         guard !requests.values.contains(where: { $0.size == 0 && $0.waiting.isEmpty }) else { return }
         let ticket = nextTicket()
         requests[ticket] = Request()
-        outputs.append(.subscribe(ticket, names: [], prefixes: []))
+        effects.append(.subscribe(ticket, names: [], prefixes: []))
     }
 
     private mutating func nextTicket() -> Ticket {
@@ -322,7 +332,7 @@ struct ProxySubscriptions: Hashable {
         if given.size > 0 {
             // With a ticket of its own if nothing else shows when the bus has processed it.
             let own = asked.size == 0 && given.size >= parts.request / 2 ? ticket : nil
-            outputs.append(.unsubscribe(own, names: given.names, prefixes: given.prefixes))
+            effects.append(.unsubscribe(own, names: given.names, prefixes: given.prefixes))
             if own != nil {
                 requests[ticket] = Request(waiting: [id])
                 works[id]?.ticket = ticket
@@ -334,14 +344,14 @@ struct ProxySubscriptions: Hashable {
             requests[ticket] = asked
             underWay += asked.size
             works[id]?.ticket = ticket
-            outputs.append(.subscribe(ticket, names: asked.names, prefixes: asked.prefixes))
+            effects.append(.subscribe(ticket, names: asked.names, prefixes: asked.prefixes))
         } else if let other, requests[other] != nil {
             requests[other]?.waiting.insert(id)
             works[id]?.ticket = other
         } else if works[id]?.isDone == true {
             if works[id]?.isAwaited == true {
                 works[id]?.isAwaited = false
-                outputs.append(.subscribed(id, failure: nil))
+                effects.append(.subscribed(id, failure: nil))
             }
             forgetIfOver(id)
         } else {

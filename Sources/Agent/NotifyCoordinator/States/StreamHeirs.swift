@@ -10,6 +10,7 @@ struct StreamHeirs: Hashable {
 
     var isEmpty: Bool { heirs.isEmpty }
     func heir(of stream: ConnectionID) -> ConnectionID? { heirs[stream] }
+    /// Whether the stream of a connection that this one has replaced is being read.
     func isHeir(_ id: ConnectionID) -> Bool { streams[id] != nil }
 
     mutating func set(_ heir: ConnectionID, of stream: ConnectionID) {

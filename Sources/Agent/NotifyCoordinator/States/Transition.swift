@@ -21,7 +21,7 @@ struct Transition<Waiter> {
         case handingBack
     }
 
-    enum Action {
+    enum Effect {
         /// Match the names; ends in `namesAreSubscribed`.
         case subscribe
         case unsubscribe
@@ -84,7 +84,7 @@ struct Transition<Waiter> {
 
     // MARK: - Events
 
-    mutating func want(_ wished: LifecycleState, by newWaiters: [Waiter]) -> [Action] {
+    mutating func want(_ wished: LifecycleState, by newWaiters: [Waiter]) -> [Effect] {
         guard isSettled else {
             if next == nil, wished == aim {
                 waiters += newWaiters
@@ -103,7 +103,7 @@ struct Transition<Waiter> {
     ///
     /// - Parameter isInForce: whether nothing more needs to be done about the state. Otherwise it is informed once
     ///   more: its reply shows that it has read the first, and that the bus holds nothing for it.
-    mutating func entered(isInForce: Bool) -> [Action] {
+    mutating func entered(isInForce: Bool) -> [Effect] {
         guard step == .entering else { return [] }
         guard isInForce else {
             step = .closing(state)
@@ -115,7 +115,7 @@ struct Transition<Waiter> {
         return (answered.isEmpty ? [] : [.answer(answered, .inForce)]) + beginNext()
     }
 
-    mutating func namesAreSubscribed(_ failure: String?) -> [Action] {
+    mutating func namesAreSubscribed(_ failure: String?) -> [Effect] {
         guard step == .takingOver else { return [] }
         if let failure {
             isProxied = false
@@ -124,9 +124,9 @@ struct Transition<Waiter> {
         return close(.suspended)
     }
 
-    /// The observer has added names, and does not close its gate before they are subscribed, too. It does so once: what it adds
-    /// from then on is live only when it is subscribed.
-    mutating func observerHasAdded() -> [Action] {
+    /// The observer has added names, and does not close its gate before they are subscribed, too. It does so once: what
+    /// it adds from then on is live only when it is subscribed.
+    mutating func observerHasAdded() -> [Effect] {
         guard step == .closing(.suspended) else { return [] }
         if hasWaited { return giveUp("The observer keeps adding names.") }
         hasWaited = true
@@ -138,7 +138,7 @@ struct Transition<Waiter> {
         if isProxied { isCollecting = true }
     }
 
-    mutating func observerAnswered(_ failure: String?, isHoldingBack: Bool = false) -> [Action] {
+    mutating func observerAnswered(_ failure: String?, isHoldingBack: Bool = false) -> [Effect] {
         switch step {
         case .closing(let new):
             return failure.map { giveUp($0) } ?? settle(in: new)
@@ -154,30 +154,30 @@ struct Transition<Waiter> {
         }
     }
 
-    mutating func nothingIsHeldBack() -> [Action] {
+    mutating func nothingIsHeldBack() -> [Effect] {
         step == .handingBack ? handBack() : []
     }
 
     /// Nothing of what was requested since it began is to happen: it is in the state in which it began.
-    mutating func stay() -> [Action] {
+    mutating func stay() -> [Effect] {
         let overtaken = waiters + (next?.waiters ?? [])
         (waiters, next) = ([], nil)
         return overtaken.isEmpty ? [] : [.answer(overtaken, .inForce)]
     }
 
     /// An external event supersedes the change: the process was stopped and its connection is parked.
-    mutating func park(returningTo wished: LifecycleState) -> [Action] {
-        let actions = settle(in: wished == .background ? .background : .suspended, thenWish: nil)
+    mutating func park(returningTo wished: LifecycleState) -> [Effect] {
+        let effects = settle(in: wished == .background ? .background : .suspended, thenWish: nil)
         isProxied = true
-        return actions
+        return effects
     }
 
     /// The connection is gone. No request has to wait for it any longer.
-    var end: [Action] { [.answer(waiters + (next?.waiters ?? []), .inForce)] }
+    var end: [Effect] { [.answer(waiters + (next?.waiters ?? []), .inForce)] }
 
     // MARK: - Steps
 
-    private mutating func begin() -> [Action] {
+    private mutating func begin() -> [Effect] {
         hasWaited = false
         switch aim {
         case .suspended:
@@ -193,36 +193,36 @@ struct Transition<Waiter> {
         }
     }
 
-    private mutating func close(_ new: LifecycleState) -> [Action] {
+    private mutating func close(_ new: LifecycleState) -> [Effect] {
         step = .closing(new)
         if new == .suspended { return isCollecting ? [.tell(new)] : [.mark, .tell(new)] }
         return endProxy() + [.tell(new)]
     }
 
-    private mutating func endProxy() -> [Action] {
-        let actions: [Action] = (isProxied ? [.unsubscribe] : []) + (isCollecting ? [.forgetPending] : [])
+    private mutating func endProxy() -> [Effect] {
+        let effects: [Effect] = (isProxied ? [.unsubscribe] : []) + (isCollecting ? [.forgetPending] : [])
         (isProxied, isCollecting) = (false, false)
-        return actions
+        return effects
     }
 
-    private mutating func handBack() -> [Action] {
-        var actions: [Action] = []
-        if isProxied { actions = [.deliver] + endProxy() }
-        return actions + settle(in: .foreground)
+    private mutating func handBack() -> [Effect] {
+        var effects: [Effect] = []
+        if isProxied { effects = [.deliver] + endProxy() }
+        return effects + settle(in: .foreground)
     }
 
-    private mutating func giveUp(_ failure: String) -> [Action] {
-        // Nobody knows for certain which state the observer is in now; it was last in `state`.
-        var actions: [Action] = []
-        if state != .suspended { actions = endProxy() }
+    private mutating func giveUp(_ failure: String) -> [Effect] {
+        // It is not certain which state the observer is in now; it was last in `state`.
+        var effects: [Effect] = []
+        if state != .suspended { effects = endProxy() }
         aim = state
         step = .settled
-        actions.append(.answer(waiters, .failed(failure)))
+        effects.append(.answer(waiters, .failed(failure)))
         waiters = []
-        return actions + beginNext()
+        return effects + beginNext()
     }
 
-    private mutating func settle(in new: LifecycleState) -> [Action] {
+    private mutating func settle(in new: LifecycleState) -> [Effect] {
         let next = self.next
         self.next = nil
         return settle(in: new, thenWish: next)
@@ -231,7 +231,7 @@ struct Transition<Waiter> {
     private mutating func settle(
         in new: LifecycleState,
         thenWish next: Next?
-    ) -> [Action] {
+    ) -> [Effect] {
         let old = state
         step = .settled
         state = new
@@ -243,13 +243,13 @@ struct Transition<Waiter> {
             answered += rest.waiters
             self.next = nil
         }
-        var actions: [Action] = old == new ? [] : [.announce(from: old, to: new)]
-        if !answered.isEmpty { actions.append(.answer(answered, .inForce)) }
+        var effects: [Effect] = old == new ? [] : [.announce(from: old, to: new)]
+        if !answered.isEmpty { effects.append(.answer(answered, .inForce)) }
         self.next = next
-        return actions + beginNext()
+        return effects + beginNext()
     }
 
-    private mutating func beginNext() -> [Action] {
+    private mutating func beginNext() -> [Effect] {
         guard let next else { return [] }
         self.next = nil
         return want(next.aim, by: next.waiters)

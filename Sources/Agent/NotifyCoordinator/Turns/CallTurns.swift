@@ -3,19 +3,19 @@
 import NotifyNames
 
 /// Calls in the order in which they are handled: owners take turns, and so do the connections of an owner, while the
-/// calls of one connection never overtake each other. So nobody's calls wait for all of somebody else's.
+/// calls of one connection never overtake each other. So no program's calls wait for all of another's.
 ///
-/// It knows no bus and no clock. Whoever takes calls from a connection to the bus drives it as follows, from one thread:
+/// It knows no bus and no clock. The owner of a connection to the bus drives it as follows, from one thread:
 ///
 /// 1. A call has arrived: ask `refusal(from:_:wantsReply:)` before its arguments are read, since a refusal must be cheap, and then
 ///    pass the call to `take`. `mayBegin` says whether there is time left in this pass: a few milliseconds for all calls
 ///    together, after which the bus must be read again.
 /// 2. The verdict `begin` means that it is the call's turn: handle it now. `waits` means that `next` returns it later.
-///    `unknown` means that the bus must be asked who the sender is; pass the reply to `identify`, which passes a verdict on
-///    each call that was kept meanwhile. This is done once for each sender.
-/// 3. As long as there is time in a pass, handle what `next` returns. `isEmpty` says whether another pass is needed: if it
-///    is true, there is no reason to wake up.
-/// 4. When a call that has begun is answered, or nobody will answer it any more, pass its charge to `end`: until then it
+///    `unknown` means that the bus must be asked who the sender is; pass the reply to `identify`, which passes a
+///    verdict on each call that was kept meanwhile. This is done once for each sender.
+/// 3. As long as there is time in a pass, handle what `next` returns. `isEmpty` says whether another pass is needed: if
+///    it is true, there is no reason to wake up.
+/// 4. When a call that has begun is answered, or can't be answered any more, pass its charge to `end`: until then it
 ///    counts towards the quota of its user, as do those that wait.
 ///
 /// What arrives from a connection besides calls, and must not overtake them, is passed to `follow`.
@@ -135,7 +135,7 @@ package struct CallTurns<Call, Follower> {
 
     /// A call has arrived.
     ///
-    /// - Parameter mayBegin: whether there is time to handle it now, unless it is somebody else's turn.
+    /// - Parameter mayBegin: whether there is time to handle it now, unless it is another's turn.
     package mutating func take(_ call: Call, _ load: CallLoad, from sender: String, mayBegin: Bool) -> Verdict {
         do throws(Refusal) {
             guard let caller = senders[sender]?.caller else { return try park(call, load, from: sender) }
@@ -242,7 +242,10 @@ package struct CallTurns<Call, Follower> {
     }
 
     private mutating func take(of name: String) -> Turn? {
-        guard let entry = senders[name]?.calls.popFirst(), let caller = senders[name]?.caller else { return nil }
+        guard let entry = senders[name]?.calls.popFirst(), let caller = senders[name]?.caller else {
+            assertionFailure("It is the turn of a connection for which nothing waits.")
+            return nil
+        }
         if senders[name]?.calls.isEmpty == false { line(up: name, of: caller.owner) }
         switch entry {
         case .call(let call, let load): return .call(call, CallCharge(sender: name, caller: caller, load: load))
@@ -254,7 +257,7 @@ package struct CallTurns<Call, Follower> {
     package mutating func end(_ charge: CallCharge) {
         ledger.end(charge.load, of: charge.caller.owner)
         senders[charge.sender]?.pending -= 1
-        // Whoever could not be identified may be the next time.
+        // A sender that could not be identified may be the next time.
         if charge.caller.isUncertain, senders[charge.sender]?.isIdle == true { senders[charge.sender] = nil }
     }
 }
@@ -375,9 +378,9 @@ struct CallLedger {
 /// How much of what was answered may still be unread.
 ///
 /// A bus keeps a message until its recipient has read it. A default dbus-daemon charges it to the sender meanwhile, and
-/// stops reading from a connection that has 127 MB under way. So whoever asks and does not read the answers could silence
-/// whoever answers. Beyond a limit for each connection, and for each owner, calls are refused without computing anything,
-/// and far beyond it they are not answered at all.
+/// stops reading from a connection that has 127 MB under way. So a program that asks and does not read the answers
+/// could silence the one that answers. Beyond a limit for each connection, and for each owner, calls are refused
+/// without computing anything, and far beyond it they are not answered at all.
 ///
 /// What was sent counts as unread until the bus has reported how much it still keeps for the connection. It is asked when
 /// that may be a lot.
@@ -385,13 +388,13 @@ package struct UnreadAnswers {
     /// What may be unread before the bus is asked, and before nothing more is computed for a connection, in bytes.
     package static let askedAt = 64 << 10
     package static let limit = 256 << 10
-    /// Refusals are small, and the bus's report may come late: it stands in line behind everybody's calls.
+    /// Refusals are small, and the bus's report may come late: it stands in line behind all calls.
     package static let silentAt = 4 << 20
     /// The same for all connections of an owner.
     package static let ownerAskedAt = 1 << 20
     package static let ownerLimit = 8 << 20
-    /// Who has the connections that the bus has yet to identify. They are different people's, and each is limited by itself:
-    /// what some leave unread keeps nobody else out.
+    /// Who has the connections that the bus has yet to identify. They are different people's, and each is limited by
+    /// itself: what some leave unread does not keep others out.
     package static let strangers = Owner(user: .max)
     /// How many connections of an owner are remembered before the bus is asked which of them still exist.
     private static let many = 256

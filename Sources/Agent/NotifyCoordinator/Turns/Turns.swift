@@ -35,6 +35,7 @@ package struct Turns<Owner: Hashable, Member> {
                 continue
             }
             let member = members[owner]?.popFirst()
+            assert(member != nil, "It is the turn of an owner who has nothing in line.")
             if members[owner]?.isEmpty == true { members[owner] = nil } else { owners.append(owner) }
             return member
         }
@@ -55,8 +56,8 @@ extension Turns: Hashable where Member: Hashable {}
 /// Which calls to observers are under way, and which must wait for their turn.
 ///
 /// A bus lets a connection wait for a limited number of replies: a default system bus for 128. It forgets none of them,
-/// however late. So owners take turns, each has a small share, and an observer that does not reply in time uses up some of
-/// its owner's share and nobody else's.
+/// however late. So owners take turns, each has a small share, and an observer that does not reply in time uses up some
+/// of its owner's share and no other's.
 package struct CallWindow<Call: Hashable, Content> {
     /// How many calls may wait for replies that are still in time.
     package static var limit: Int { 64 }
@@ -96,7 +97,7 @@ package struct CallWindow<Call: Hashable, Content> {
     /// - Parameter limit: how many may wait for replies that are still in time.
     package init(limit: Int = CallWindow.limit) { self.limit = limit }
 
-    /// When calls that wait may go on although nobody replies; nil if none waits.
+    /// When calls that wait may go on although there are no replies; nil if none waits.
     package var deadline: Int64? { waiting.isEmpty || nextEnd == .max ? nil : nextEnd }
 
     /// Whether a call is to be made.
