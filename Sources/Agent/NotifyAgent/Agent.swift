@@ -11,7 +11,7 @@ package final class Agent: CallHandler, PostListener {
     /// How far it is.
     enum Phase: Comparable {
         case connecting
-        /// It has asked for the bus name: from now on it is the agent for everybody.
+        /// It has asked for the bus name: from now on it is the agent for all programs.
         case requestingName
         /// It knows what the agent before it knew, and answers calls.
         case serving
@@ -139,7 +139,7 @@ package final class Agent: CallHandler, PostListener {
 
     // MARK: - Observers and sources
 
-    /// Programs nap whether or not anybody observes.
+    /// Programs nap whether or not there are observers.
     private func followFocus() {
         for name in DecidingSource.ofFocus { sources.want(name, by: .agent) }
         sources.source(ShellSource.self)?.ask()
@@ -191,7 +191,8 @@ package final class Agent: CallHandler, PostListener {
     /// While calls wait there is no sleep, and the socket is read between two slices of them.
     package var deadline: MonotonicTime? { intake.deadline(mayBegin: mayBegin) }
 
-    /// A bus that keeps too much for a connection leaves out signals, and so nobody would learn who has left meanwhile.
+    /// A bus that keeps too much for a connection leaves out signals, and so connections that left meanwhile would stay
+    /// known.
     package func hasReadMuch() {
         link.callBus("ListNames", []) { [self] answer in
             guard case .success(let values) = answer, let names = values.first?.elements else { return }
@@ -266,7 +267,7 @@ package final class Agent: CallHandler, PostListener {
         }
     }
 
-    /// From now on observers obey the other agent, to which whoever waits for this one must turn.
+    /// From now on observers obey the other agent, to which all that wait for this one must turn.
     func isReplaced() {
         isOver = true
         for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }

@@ -32,7 +32,7 @@ extension Agent {
         package var postsEvents = true
         /// Names to post when a file changes.
         package var files: [(name: NotifyName, path: String)] = []
-        /// Names whose state is kept even if nobody observes them, and their initial states.
+        /// Names whose state is kept even if they are not observed, and their initial states.
         package var pinnedStates: [NotifyName: UInt64] = [:]
         /// What programs in sandboxes may hear by the relay.
         package var relay = RelayRules()

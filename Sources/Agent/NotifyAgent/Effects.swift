@@ -295,7 +295,7 @@ extension Agent {
 
     /// Answers a call on the connection by which it has come, or through the relay.
     func answer(_ call: BusCall, _ answer: BusAnswer) {
-        if call.isRelayed {
+        if call.isForRelay {
             return relaying.answer(call, answer, process: coordinator.id(of: call.sender).flatMap(coordinator.process))
         }
         switch answer {
@@ -366,7 +366,7 @@ extension Agent {
 
 extension BusCall {
     /// Whether it has come to the relay: no other connection takes a call of its interface.
-    var isRelayed: Bool { interface == RelayInterface.name }
+    var isForRelay: Bool { interface == RelayInterface.name }
 }
 
 extension BusLink {

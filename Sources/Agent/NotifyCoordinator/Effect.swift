@@ -135,7 +135,7 @@ package struct Refusal: Error, Hashable, Sendable {
 
     static let notRegistered = Refusal(.notRegistered, "This connection has not registered.")
 
-    /// Nobody knows who makes the call.
+    /// The caller can't be identified.
     package static func unidentified(_ name: String) -> Refusal {
         Refusal(.accessDenied, "The process of \(name) has ended, or the bus does not know it.")
     }

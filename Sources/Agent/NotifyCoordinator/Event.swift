@@ -2,7 +2,7 @@
 
 package import NotifyNames
 
-/// The events of the coordinator. Facts about callers come with the calls, as it asks nobody itself.
+/// The events of the coordinator. Facts about callers come with the calls, as it asks no questions itself.
 package enum Event: Sendable {
     // MARK: Calls. Each ends in one `answer` or `refuse`.
 
@@ -17,16 +17,16 @@ package enum Event: Sendable {
     case report(CallID, from: String, LifecycleState)
     /// A program asks to follow the desktop, or no longer to do so.
     case followDesktop(CallID, from: String, Bool)
-    /// Somebody puts connections into a state.
+    /// A person puts connections into a state.
     ///
     /// - Parameter strangers: processes of the target that the caller currently may not stop; see
     ///   `Coordinator.processes(of:)`. Needed only if it `freezes`.
     case setState(CallID, by: Caller, Target, LifecycleState, freezes: Bool, strangers: Set<ProcessID>)
-    /// Somebody undoes what was set; for everyone if there is no target.
+    /// A person undoes what was set; for everyone if there is no target.
     case release(CallID, by: Caller, Target?)
     case setNameState(CallID, by: Caller, NotifyName, UInt64)
     case getNameState(CallID, NotifyName)
-    /// Somebody turns naps off, or on again.
+    /// A person turns naps off, or on again.
     case setNaps(CallID, by: Caller, Bool)
 
     // MARK: Results of effects
@@ -62,7 +62,7 @@ package enum Event: Sendable {
     /// The connection has left the bus.
     case connectionEnded(ConnectionID)
     case processEnded(ProcessID)
-    /// A process was stopped, or continued, by somebody other than the agent.
+    /// A process was stopped, or continued, by another program than the agent.
     case processStopped(ProcessID)
     case processContinued(ProcessID)
     /// The current state of a name that the agent posts itself; nil if unknown.
@@ -89,7 +89,7 @@ package enum Event: Sendable {
     case programIsToEnd(NapProgram)
     /// The agent before this one has handed over what it knows. These of its processes exist. Ends in `isInherited`.
     indirect case inherit(Heritage, [Newcomer.ProcessFacts])
-    /// Whoever observes has registered since: what is known of others is of no use.
+    /// All observers have registered since: what is known of others is of no use.
     case heritageIsOld
     /// Posts that the agent before this one had not read are lost.
     case heritageIsPartial

@@ -99,7 +99,7 @@ extension Agent.Configuration {
 
     private static let maximumFiles = 1_024
 
-    /// Keeps the state of a name even if nobody observes it: `NAME [VALUE]`.
+    /// Keeps the state of a name even if it is not observed: `NAME [VALUE]`.
     private mutating func pinState(_ value: String) -> String? {
         let parts = SettingsText.words(of: value)
         guard parts.count == 1 || parts.count == 2 else {

@@ -14,7 +14,7 @@ enum NapFile {
 
     /// Reads the first of the default files that exists. Without one, nothing naps.
     static func readDefault(for bus: NotifyCenter.Bus?, into configuration: inout Agent.Configuration) {
-        // On the system bus nobody knows what people look at.
+        // On the system bus it is not known what people look at.
         guard bus != .system, let path = ConfigurationFile.find(name, for: bus) else { return }
         do throws(ConfigurationError) {
             var rules: [NapRule] = []

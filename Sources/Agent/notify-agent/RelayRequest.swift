@@ -3,9 +3,9 @@
 import CommandSupport
 import NotifyCore
 
-/// `notify-agent --relay`: asks the agent to open the relay for sandboxes. The bus runs it when somebody wants the relay's
-/// name: the agent that runs already does not hear of that by itself, and a name that it owned beforehand would cost a
-/// connection on machines where nobody needs it.
+/// `notify-agent --relay`: asks the agent to open the relay for sandboxes. The bus runs it when a program wants the
+/// relay's name: the agent that runs already does not hear of that by itself, and a name that it owned beforehand would
+/// cost a connection on machines where it is not needed.
 enum RelayRequest {
     private enum Event {
         case answer(Result<Acknowledgement, BusFault>)

@@ -3,7 +3,7 @@
 // The names and the documentation are those of the C header.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase, AllPublicDeclarationsHaveDocumentation
 
-// The functions of <notify.h>, which documents them, for whoever links them: programs in Swift and in C, also those that
+// The functions of <notify.h>, which documents them, for all who link them: programs in Swift and in C, also those that
 // declare them by hand, and libnotifybus.so. Swift code sees the declarations of the header, not these. A test compares
 // the two.
 

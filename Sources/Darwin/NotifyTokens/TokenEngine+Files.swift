@@ -9,10 +9,10 @@ extension TokenEngine {
         guard let path = String(validatingCString: path) else { throw .invalidFile }
         let registration = try find(token)
         guard registration.name.needsBus else { throw .invalidRequest }
-        let (keeper, center, isFirst) = try withState { state throws(NotifyStatus) in
+        let (deferredWork, center, isFirst) = try withState { state throws(NotifyStatus) in
             try TokenEngine.requireBus(state)
             defer { state.followsLifecycle = true }
-            return (state.keeper, state.center, !state.followsLifecycle)
+            return (state.deferredWork, state.center, !state.followsLifecycle)
         }
         if isFirst { followLifecycle(of: center) }
         try withState { state throws(NotifyStatus) in
@@ -20,13 +20,13 @@ extension TokenEngine {
             guard state.files.insert(token).inserted else { throw .invalidRequest }
         }
         do throws(NotifyStatus) {
-            try keeper.monitor(token, path: path) { self.fileHasChanged(of: registration) }
+            try deferredWork.monitor(token, path: path) { self.fileHasChanged(of: registration) }
         } catch {
             try? withState { state in _ = state.files.remove(token) }
             throw error
         }
         // It may have been cancelled in the meantime.
-        if !isValid(token) { keeper.stopMonitoring(token) }
+        if !isValid(token) { deferredWork.stopMonitoring(token) }
     }
 
     /// Files follow the rules for posts: nothing in the background, and after a suspension, one notification for what

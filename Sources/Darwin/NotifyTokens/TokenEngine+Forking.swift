@@ -55,7 +55,7 @@ extension TokenEngine {
         // long as the engine exists, and not even released.
         state = State(
             center: NotifyCenter(bus: state.center.bus),
-            keeper: Keeper(),
+            deferredWork: DeferredWork(),
             isDisabled: state.isDisabled,
             isChild: true,
             inherited: Inherited(state)

@@ -89,7 +89,7 @@ extension TokenEngine {
             case .waiting(let error): return (registration.token, error)
             case .failed(let error):
                 try? cancel(registration.token)
-                // Otherwise it was tried by somebody who did not want to wait for a bus.
+                // Otherwise it was tried by a caller that did not want to wait for a bus.
                 if isFirst { throw error }
             }
         }
@@ -135,7 +135,7 @@ extension TokenEngine {
         case .signal(let number): return .signal(number)
         case .queue(let schedule): return .queue(schedule)
         case .newPipe:
-            let pipe = try TokenPipe(keeper: state.keeper)
+            let pipe = try TokenPipe(deferredWork: state.deferredWork)
             state.pipes[pipe.readEnd] = pipe
             return .descriptor(pipe)
         case .pipe(let number):
@@ -239,7 +239,7 @@ extension TokenEngine {
 
     /// Ends a registration. No delivery starts after this has returned.
     package func cancel(_ token: Int32) throws(NotifyStatus) {
-        let (registration, pipe, hadFile, keeper, retired) = try withState { state throws(NotifyStatus) in
+        let (registration, pipe, hadFile, deferredWork, retired) = try withState { state throws(NotifyStatus) in
             guard let registration = state.registrations.removeValue(forKey: token) else { throw .invalidToken }
             registration.cancel()
             table.remove(token)
@@ -248,14 +248,14 @@ extension TokenEngine {
             var pipe: TokenPipe?
             if case .descriptor(let used) = registration.delivery { pipe = TokenEngine.release(used, &state) }
             let hadFile = state.files.remove(token) != nil
-            return (registration, pipe, hadFile, state.keeper, record.isEmpty ? retire(record, &state) : [])
+            return (registration, pipe, hadFile, state.deferredWork, record.isEmpty ? retire(record, &state) : [])
         }
         if let pipe {
             pipe.close()
         } else if case .descriptor(let pipe) = registration.delivery {
             pipe.forget(token)
         }
-        if hadFile { keeper.stopMonitoring(token) }
+        if hadFile { deferredWork.stopMonitoring(token) }
         end(retired)
     }
 

@@ -21,7 +21,7 @@ package final class TokenEngine: Sendable {
 
     struct State {
         var center: NotifyCenter
-        var keeper: Keeper
+        var deferredWork: DeferredWork
         var records: [NotifyName: SharedObservation] = [:]
         var registrations: [Int32: Registration] = [:]
         /// Keyed by the reading end. If the program has closed one itself, a newer pipe may have taken its number.
@@ -53,7 +53,7 @@ package final class TokenEngine: Sendable {
 
     /// Creates a separate engine; for tests. It lives until it is closed.
     package init(center: NotifyCenter) {
-        state = Monitor(State(center: center, keeper: Keeper()))
+        state = Monitor(State(center: center, deferredWork: DeferredWork()))
     }
 
     // MARK: - Names
@@ -132,7 +132,7 @@ package final class TokenEngine: Sendable {
 
     var center: NotifyCenter { state.withLock { $0.center } }
 
-    /// Notifies every token of a name that somebody has posted it. Runs on the center's thread, except for `self.`
+    /// Notifies every token of a name that it was posted. Runs on the center's thread, except for `self.`
     /// names in a child.
     func deliver(_ record: SharedObservation) {
         record.posts.pointee.add(1, ordering: .acquiringAndReleasing)
@@ -181,7 +181,7 @@ package final class TokenEngine: Sendable {
         if !record.needsBus || record.hasState { return TokenEngine.drop(record, &state) ? [record] : [] }
         state.idle.append((record, record.idleSince ?? .now))
         if state.idle.count == 1 {
-            state.keeper.sweep(at: .now + TokenEngine.idleTime) { self.sweepIdleNames() }
+            state.deferredWork.sweep(at: .now + TokenEngine.idleTime) { self.sweepIdleNames() }
         }
         let surplus = state.idle.count - TokenEngine.idleLimit
         return surplus > 0 ? TokenEngine.takeIdle(count: surplus, &state) : []
@@ -247,7 +247,7 @@ extension TokenEngine {
     }
 
     /// Whether no deferred work is left or under way. Then every name that is observed on the bus has a token.
-    package var isAtRest: Bool { state.withLock { $0.keeper }.isAtRest }
+    package var isAtRest: Bool { state.withLock { $0.deferredWork }.isAtRest }
 
     /// How many tokens fit before the table has doubled in size twice.
     package var tokenTableSize: Int { table.size }

@@ -8,7 +8,7 @@ import Synchronization
 
 /// A pipe through which a program reads tokens, each as four bytes in network byte order. See pipe(7).
 ///
-/// The writing end does not block. If the pipe is full, each token is kept once, until the `Keeper` finds room: however
+/// The writing end does not block. If the pipe is full, each token is kept once, until the `DeferredWork` finds room: however
 /// late the program reads, it learns of every token.
 package final class TokenPipe: Sendable {
     private struct State {
@@ -27,17 +27,17 @@ package final class TokenPipe: Sendable {
     private let inode: ino_t
     /// How many tokens use it; changed only with the lock of the `TokenEngine` held.
     let users = Atomic(1)
-    private let keeper: Keeper
+    private let deferredWork: DeferredWork
     private let state: Monitor<State>
 
-    init(keeper: Keeper) throws(NotifyStatus) {
+    init(deferredWork: DeferredWork) throws(NotifyStatus) {
         var ends: [Int32] = [-1, -1]
         guard linux_pipe(&ends) == 0 else { throw .failed }
         var facts = stat()
         fstat(ends[1], &facts)
         inode = facts.st_ino
         readEnd = ends[0]
-        self.keeper = keeper
+        self.deferredWork = deferredWork
         state = Monitor(State(writeEnd: ends[1], marks: ends.map { fork_close_in_child($0, false) }))
     }
 
@@ -59,7 +59,7 @@ package final class TokenPipe: Sendable {
             state.waiting.append(token)
             return state.waiting.count == 1
         }
-        if mustWait { keeper.watch(self) }
+        if mustWait { deferredWork.watch(self) }
     }
 
     /// Writes pending tokens while there is room.
@@ -99,7 +99,7 @@ package final class TokenPipe: Sendable {
             var bytes = token.bigEndian
             while Glibc.write(descriptor, &bytes, 4) < 0 {
                 if errno == EINTR { continue }
-                // If the reading end is closed, nobody will ever know; only a full pipe is worth waiting for.
+                // If the reading end is closed, nothing can be done; only a full pipe is worth waiting for.
                 return errno != EAGAIN
             }
             return true

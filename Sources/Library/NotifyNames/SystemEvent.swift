@@ -10,7 +10,7 @@ package struct SystemEvent: Sendable {
     package let source: Source?
     /// The C macro and Swift constant; nil if there is none.
     package let key: String?
-    /// The name for which this is an alias: it is posted together with that one, while somebody observes the alias
+    /// The name for which this is an alias: it is posted together with that one, while the alias is observed
     /// itself.
     package let original: NotifyName?
     /// For an alias: post it only when the state becomes this value.
@@ -21,7 +21,7 @@ package struct SystemEvent: Sendable {
     package let state: String
 
     /// Whether programs in sandboxes hear a post of this name, and learn its state.
-    package static func isRelayed(_ name: NotifyName) -> Bool { name != focus }
+    package static func reachesSandboxes(_ name: NotifyName) -> Bool { name != focus }
 
     init(
         _ name: NotifyName,

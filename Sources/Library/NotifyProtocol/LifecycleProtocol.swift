@@ -25,7 +25,7 @@ package enum AgentInterface {
     }
 }
 
-/// Where an observer registers: with the agent, or with the relay if a sandbox keeps it from everybody else.
+/// Where an observer registers: with the agent, or with the relay if a sandbox keeps it from all others.
 package struct LifecycleService: Equatable, Sendable {
     /// The well-known name, and the interface.
     package let name: String
@@ -37,7 +37,7 @@ package struct LifecycleService: Equatable, Sendable {
 
 /// The relay's side of the protocol: what the agent serves for programs in sandboxes, on a connection of its own.
 ///
-/// Its messages are those of the agent that concern nobody but the caller, with the same arguments.
+/// Its messages are those of the agent that concern only the caller, with the same arguments.
 package enum RelayInterface {
     /// The well-known name, and the interface.
     package static let name = "org.notifybus.Relay1"

@@ -125,7 +125,7 @@ extension AgentInterface {
 
         package init() {}
 
-        /// Whoever reads it owns both descriptors.
+        /// Its reader owns both descriptors.
         package struct Answer: ProtocolArguments {
             package static let parameters = [Parameter("heritage", "h"), Parameter("socket", "h")]
             package static let keepsDescriptor = true
@@ -280,7 +280,7 @@ extension AgentInterface {
         package init(_ value: String) { self.value = value }
     }
 
-    /// The decider where nobody has decided anything, so that a program is in the foreground.
+    /// The decider where nothing has been decided, so that a program is in the foreground.
     package static let nobody = "default"
 }
 

@@ -7,7 +7,7 @@ package import NotifyWire
 extension AgentInterface {
     /// A connection registers as an observer, with what it observes and its previous state.
     ///
-    /// Whoever reads one from the bus owns its socket.
+    /// Its reader owns the socket that comes with it.
     package struct Register: ProtocolCall {
         package static let member = "Register"
         package static let parameters = [Parameter("options", "a{sv}")]

@@ -54,7 +54,7 @@ extension AgentInterface {
         package var focus: FocusEntry?
         /// Whether programs nap, for display.
         package var naps = ""
-        /// The longest time for which the agent has done one thing, in microseconds: nobody else was served meanwhile.
+        /// The longest time for which the agent has done one thing, in microseconds: no other was served meanwhile.
         package var longestStep: UInt64 = 0
 
         package init() {}

@@ -90,7 +90,7 @@ package final class BusConnection {
         readCount &+= UInt64(count)
     }
 
-    /// Whether somebody else goes on reading with a duplicate of the socket.
+    /// Whether another process goes on reading with a duplicate of the socket.
     private var isLeft = false
 
     /// Reads nothing any more, and ends without ending the connection on the bus: somebody else goes on reading with a

@@ -42,7 +42,7 @@ package struct BusFault: Error, Sendable {
     /// Whether the call had no reply when the connection was lost.
     package var isOfLostConnection: Bool { name == BusFault.lost.name }
 
-    /// Whether whoever was called has not answered in time. No error by this name comes from a bus.
+    /// Whether the called peer has not answered in time. No error by this name comes from a bus.
     package var saysSilent: Bool { name == BusFault.silence }
 
     private static let silence = "org.notifybus.Error.NoAnswer"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which texts are names on a bus: see the D-Bus specification, "Valid Names" and "Valid Object Paths". Some of those that
-/// we send come from other programs, and a bus disconnects whoever sends one that is not valid.
+/// Which texts are names on a bus: see the D-Bus specification, "Valid Names" and "Valid Object Paths". Some of those
+/// that we send come from other programs, and a bus disconnects a program that sends an invalid one.
 package enum BusNames {
     private static let longest = 255
 

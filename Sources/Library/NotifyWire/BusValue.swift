@@ -130,7 +130,7 @@ extension [BusValue] {
     /// the program: some 70,000 instructions at a command's start.
     package var signature: String { reduce(into: "") { $0 += $1.signature } }
 
-    /// Closes the descriptors among received values that nobody wants.
+    /// Closes the descriptors among received values that are not used.
     package func closeDescriptors() {
         var descriptors: [Int32] = []
         for value in self { value.collectDescriptors(into: &descriptors) }

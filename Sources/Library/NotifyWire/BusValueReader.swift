@@ -172,7 +172,7 @@ extension WireReader {
     }
 }
 
-/// The descriptors that came with a message. Those that nobody takes are closed.
+/// The descriptors that came with a message. Those that are not taken are closed.
 ///
 /// `@unchecked Sendable`: they belong to the message that they came with, which is read on one thread.
 package final class MessageDescriptors: @unchecked Sendable {

@@ -83,8 +83,8 @@ package struct OutgoingMessage {
         return message
     }
 
-    /// The answer to a call of a method that does not exist, or to one that is too long; nil if nobody is named as the
-    /// caller.
+    /// The answer to a call of a method that does not exist, or to one that is too long; nil if no connection is named
+    /// as the caller.
     package static func refusal(of call: BusMessage) -> OutgoingMessage? {
         guard let caller = call.sender.map({ String(cString: $0) }) else { return nil }
         guard call.kind == .longCall else {

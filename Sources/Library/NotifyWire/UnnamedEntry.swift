@@ -34,7 +34,7 @@ struct UnnamedEntry {
 
     /// Connects, without waiting.
     ///
-    /// - Returns: false if there is nobody to connect to.
+    /// - Returns: false if there is no bus to connect to.
     mutating func connect() -> Bool {
         var guid = nb_error()
         let descriptor = nb_connect(address, &guid)

@@ -125,7 +125,7 @@ extension Agent {
         _ facts: Newcomer.ProcessFacts
     ) {
         if !facts.isWatched { socket.close() }
-        if call.isRelayed, let fault = relaying.fault(in: statement.subjects, of: facts.application) {
+        if call.isForRelay, let fault = relaying.fault(in: statement.subjects, of: facts.application) {
             return answer(call, .failure(fault))
         }
         let newcomer = Newcomer(
@@ -133,7 +133,7 @@ extension Agent {
             user: facts.id.user,
             process: facts,
             hasSocket: socket.value >= 0,
-            isRelayed: call.isRelayed,
+            isRelayed: call.isForRelay,
             statement: statement
         )
         sockets.offer(socket, by: call.sender)
@@ -176,7 +176,7 @@ extension Agent {
             case .report(let state): handle(.report(openCalls.keep(call), from: sender, state))
             case .followDesktop(let follows): handle(.followDesktop(openCalls.keep(call), from: sender, follows))
             case .getNameState(let name):
-                guard SystemEvent.isRelayed(name) else {
+                guard SystemEvent.reachesSandboxes(name) else {
                     throw .accessDenied("A program in a sandbox does not learn which program has the focus.")
                 }
                 answerState(of: name, call)
@@ -205,7 +205,7 @@ extension Agent {
         if let id = coordinator.id(of: name) { handle(.told(id, reply)) }
     }
 
-    /// The relay has ended, so nobody hears for these connections until they register with the next one.
+    /// The relay has ended, so nothing is heard for these connections until they register with the next one.
     func relayHasLost(_ names: [String]) {
         relaying.close()
         for name in names {
@@ -247,7 +247,7 @@ enum Request {
         switch self {
         case .setState, .release, .setForeground, .list, .setNaps, .handOver: true
         case .register, .addNames, .removeNames, .report, .followDesktop: false
-        case .getNameState(let name): !SystemEvent.isRelayed(name)
+        case .getNameState(let name): !SystemEvent.reachesSandboxes(name)
         case .setNameState, .status, .openRelay: false
         }
     }
@@ -366,7 +366,7 @@ enum Request {
     }
 }
 
-/// A descriptor that is closed unless somebody takes it.
+/// A descriptor that is closed unless it is taken.
 final class DescriptorBox {
     private(set) var value: Int32
 

@@ -5,10 +5,10 @@ package import NotifyCore
 
 /// Where calls come in: in which order they are handled, and which are refused before anything is done for them.
 package final class Intake {
-    /// Gives a call's share of its owner's quota back when nobody can answer the call any more.
+    /// Gives a call's share of its owner's quota back when the call can't be answered any more.
     ///
     /// `@unchecked Sendable`: a call may be handed to other threads, but those of the agent never leave its thread.
-    final class Keeper: @unchecked Sendable {
+    final class PendingCharge: @unchecked Sendable {
         private let intake: Intake
         private let charge: CallCharge
 
@@ -111,8 +111,8 @@ package final class Intake {
         }
     }
 
-    /// Takes a large call, if nothing is to come before it: what has come from the bus up to now, and small calls for a while.
-    /// Otherwise whoever asks is to ask again at `deadline`.
+    /// Takes a large call, if nothing is to come before it: what has come from the bus up to now, and small calls for a
+    /// while. Otherwise the caller is to ask again at `deadline`.
     func nextLarge() -> Turns.Turn? {
         guard let time = turns.largeTime, time <= MonotonicTime.now.nanoseconds else { return nil }
         switch place {
@@ -251,17 +251,17 @@ extension CallHandler {
         let load = load(call.size, wantsReply: call.wantsReply) { call.member == $0 }
         let verdict = intake.turns.take(call, load, from: call.sender, mayBegin: mayBeginAtOnce)
         guard verdict == .unknown else {
-            heed(verdict, on: call)
+            apply(verdict, to: call)
             return true
         }
         identity.identify(call.sender) { [self] caller in
             let calls = intake.turns.identify(call.sender, as: caller, mayBegin: mayBeginAtOnce)
-            for (call, verdict) in calls { heed(verdict, on: call) }
+            for (call, verdict) in calls { apply(verdict, to: call) }
         }
         return true
     }
 
-    private func heed(_ verdict: Intake.Turns.Verdict, on call: BusCall) {
+    private func apply(_ verdict: Intake.Turns.Verdict, to call: BusCall) {
         switch verdict {
         case .begin(let charge): begin(call, charge)
         case .refused(let refusal): refuse(call, BusFault(refusal))
@@ -306,7 +306,7 @@ extension CallHandler {
 
     private func begin(_ call: BusCall, _ charge: CallCharge) {
         var call = call
-        call.keeper = Intake.Keeper(intake, charge)
+        call.lifetime = Intake.PendingCharge(intake, charge)
         do throws(BusFault) {
             guard call.readArguments() else { throw .unreadable(call) }
             try begin(call, by: charge.caller)

@@ -27,7 +27,7 @@ final class SocketStream {
     ///   - limit: how long an answer may take, in milliseconds.
     ///   - isSilent: called if it takes longer.
     ///   - hear: called with what has come; with nothing, again and again, when the other side has gone.
-    /// - Returns: nil if nobody listens there, with the reason in `errno`.
+    /// - Returns: nil if nothing listens there, with the reason in `errno`.
     init?(
         _ path: String,
         on loop: EventLoop,

@@ -13,7 +13,7 @@ struct SourceEnvironment {
     let machine: any ServiceBus
     /// Whether the agent serves everyone; desktops do not concern it.
     let servesMachine: Bool
-    /// Whether somebody wants to know which windows are fullscreen.
+    /// Whether a rule needs to know which windows are fullscreen.
     let seesFullscreen: Bool
     var variables = SystemFile.environment(
         "DISPLAY",

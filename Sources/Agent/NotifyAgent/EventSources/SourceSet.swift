@@ -18,7 +18,7 @@ struct SourceMaker {
     }
 }
 
-/// The sources that this agent can use. Each works while somebody reads it.
+/// The sources that this agent can use. Each works while it has a reader.
 final class SourceSet {
     enum Reader: Hashable {
         /// The agent, as long as it lives.
@@ -36,7 +36,7 @@ final class SourceSet {
         var readers: Set<Reader>
     }
 
-    /// How long sources continue once nobody observes any more, in milliseconds.
+    /// How long sources continue once there are no observers any more, in milliseconds.
     private static let lingering: Int64 = 10_000
     private static let idle = SourceCondition.off("idle until an observer registers")
 
@@ -120,7 +120,7 @@ final class SourceSet {
         source(ShellSource.self)?.ask()
     }
 
-    /// Nobody observes any more.
+    /// There are no observers any more.
     func restLater() {
         loop.cancel(restTimer)
         restTimer = loop.after(SourceSet.lingering) { [weak self] in self?.rest() }

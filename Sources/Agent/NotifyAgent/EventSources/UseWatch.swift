@@ -4,10 +4,10 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// Finds out which programs are in use although nobody looks at them. It works while somebody wants to nap, and asks only
-/// for what `nap.conf` names.
+/// Finds out which programs are in use although they are not looked at. It works while a program wants to nap, and asks
+/// only for what `nap.conf` names.
 final class UseWatch {
-    /// How long whoever is asked may take, in milliseconds. Who does not answer says that nobody is in use.
+    /// How long an answer may take, in milliseconds. Without one no program counts as in use.
     private static let timeLimit: Int64 = 1_000
 
     private let loop: EventLoop
@@ -33,7 +33,7 @@ final class UseWatch {
         (self.loop, self.environment, self.soundLimit, self.answer) = (loop, environment, soundLimit, answer)
     }
 
-    /// - Parameter question: nil if nobody wants to know anything any more.
+    /// - Parameter question: nil if no answer is wanted any more.
     func follow(_ question: UseQuestion?) {
         self.question = question
         loop.cancel(timer)
@@ -47,7 +47,7 @@ final class UseWatch {
             self?.report()
         }
         for source in inhibitors { source.ask() }
-        // Whoever has asked is not ready for the answer yet.
+        // The caller is not ready for the answer yet.
         loop.soon { [weak self] in self?.report() }
     }
 

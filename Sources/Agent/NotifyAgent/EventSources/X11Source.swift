@@ -19,7 +19,7 @@ final class X11Source: Source {
     private var pace = Pace()
     private var timer: Int?
 
-    /// - Parameter limit: after how long whoever watches the thread ends its wait for an answer, in milliseconds.
+    /// - Parameter limit: after how long the thread's watcher ends its wait for an answer, in milliseconds.
     init(display: String, seesFullscreen: Bool = false, limit: Int64 = BusLink.usualAnswerLimit) {
         (self.display, self.seesFullscreen, self.limit) = (display, seesFullscreen, limit)
     }

@@ -127,8 +127,8 @@ extension Agent {
         var estate = Estate()
         if let launching { (estate.launches, estate.posts) = (launching.heritage, Array(launching.unidentifiedPosts)) }
         for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
-        // The bus answers the calls that have waited when the next agent ends this connection, which their callers know by
-        // then. If they were refused now, a program would take the agent for gone, and confirm what nobody holds.
+        // The bus answers the calls that have waited when the next agent ends this connection, which their callers know
+        // by then. If they were refused now, a program would take the agent for gone, and confirm what is not kept.
         isOver = true
         guard let unread = link.leave() else { return nil }
         loop.remove(receiver)

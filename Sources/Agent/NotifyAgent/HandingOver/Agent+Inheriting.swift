@@ -40,7 +40,7 @@ extension Agent {
 
     /// How long the agent before this one may take, in milliseconds: it waits for a second itself.
     private static let patience: Int64 = 3_000
-    /// Within which time everybody has registered with this agent, in milliseconds.
+    /// Within which time all observers have registered with this agent, in milliseconds.
     private static let arrival: Int64 = 10_000
 
     /// - Parameter completion: called at once if there is nothing to take over.
@@ -49,7 +49,7 @@ extension Agent {
         guard configuration.replaces else { return completion() }
         /// Whichever comes first, the answer or the time.
         var isAnswered = false
-        let goOn: (Bequest?) -> Void = { [self] bequest in
+        let proceed: (Bequest?) -> Void = { [self] bequest in
             if isAnswered || isOver {
                 bequest?.close()
                 return
@@ -59,8 +59,8 @@ extension Agent {
             if let bequest { inherit(bequest, otherwise: completion) } else { completion() }
         }
         inheritance = .asked
-        _ = loop.after(Agent.patience) { goOn(nil) }
-        askForHeritage(until: .now + Agent.patience, then: goOn)
+        _ = loop.after(Agent.patience) { proceed(nil) }
+        askForHeritage(until: .now + Agent.patience, then: proceed)
     }
 
     /// Asks whoever is the agent to hand over; its successor, if it has handed over to another one meanwhile.
@@ -130,7 +130,7 @@ extension Agent {
         let facts = Set(all).sorted().compactMap(processes.find)
         for index in heritage.processes.indices {
             guard let user = heritage.processes[index].frozenFor else { continue }
-            // Somebody may have let it continue.
+            // It may have been continued from outside.
             if !processes.adopt(heritage.processes[index].id, frozenFor: user) {
                 heritage.processes[index].frozenFor = nil
             }

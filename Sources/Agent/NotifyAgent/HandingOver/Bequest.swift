@@ -7,7 +7,7 @@ import NotifyCore
 /// What an agent leaves to the next one: what it knows, in a file in memory, and its connection to the bus, for which the
 /// bus goes on queueing posts until the next agent hears them itself.
 ///
-/// Whoever has one closes both.
+/// Its owner closes both.
 package struct Bequest: Sendable {
     package var heritage: Int32
     package var socket: Int32

@@ -29,8 +29,8 @@ package protocol LoopTenant: AnyObject {
 /// 4. timers that are due, the earliest first;
 /// 5. what was put off by all of these, in its order.
 ///
-/// Each takes one turn a round, and whatever takes longer than a few milliseconds is cut into pieces, each of which puts
-/// off the next one. So nobody waits longer than one round for anybody else.
+/// Each takes one turn a round, and whatever takes longer than a few milliseconds is cut into pieces, each of which
+/// puts off the next one. So none waits longer than one round for the others.
 package final class EventLoop {
     private struct Handler {
         let events: Int16
@@ -67,8 +67,9 @@ package final class EventLoop {
 
     /// Calls `handler` whenever a descriptor has one of these events, or an error.
     ///
-    /// The loop sleeps in poll(2) for the few that there are: some files of /proc report a change to whoever asks first, and
-    /// then an epoll(7) that is itself polled would swallow it. Whoever watches thousands brings an epoll of its own.
+    /// The loop sleeps in poll(2) for the few that there are: some files of /proc report a change to the first that
+    /// asks, and then an epoll(7) that is itself polled would swallow it. A part that watches thousands brings an epoll
+    /// of its own.
     package func watch(_ descriptor: Int32, _ events: Int32 = Int32(POLLIN), _ handler: @escaping () -> Void) {
         handlers[descriptor] = Handler(events: Int16(truncatingIfNeeded: events), call: handler)
     }

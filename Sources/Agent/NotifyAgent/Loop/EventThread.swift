@@ -53,7 +53,7 @@ package final class EventThread: Sendable {
 
     /// Runs `body`, which may block on a socket: `stop` and `endBlocking` shut the socket down, which unblocks it.
     ///
-    /// - Parameter socket: nil if nobody knows it yet.
+    /// - Parameter socket: nil if it is not known yet.
     package func guarding<Result>(_ socket: Int32?, asking question: String, _ body: () -> Result) -> Result {
         let notice: (@Sendable () -> Void)? = shared.withLock { shared in
             shared.socket = socket ?? -1
@@ -67,7 +67,7 @@ package final class EventThread: Sendable {
         return body()
     }
 
-    /// Watches that it does not block for ever. An idle thread wakes nobody.
+    /// Watches that it does not block for ever. An idle thread wakes no other.
     ///
     /// - Parameter notice: called on the thread when it may block; `endBlocking` is to be called after a while.
     package func watchBlocking(_ notice: @escaping @Sendable () -> Void) { shared.withLock { $0.notice = notice } }

@@ -107,7 +107,7 @@ final class LoopFiles {
     }
 }
 
-/// The inotify instance that the others on a loop share. What each watches nobody else does.
+/// The inotify instance that the others on a loop share. What each watches no other does.
 final class LoopInotify {
     private let loop: EventLoop
     private let inotify: Inotify

@@ -32,8 +32,8 @@ struct Pace {
     }
 }
 
-/// A question that is asked again whenever something has happened: one is under way, and at most fifty are asked a second,
-/// so that whoever is asked has time for others.
+/// A question that is asked again whenever something has happened: one is under way, and at most fifty are asked a
+/// second, so that the other side has time for others.
 final class PacedQuestion {
     private let loop: EventLoop
     private let ask: () -> Void
@@ -49,12 +49,12 @@ final class PacedQuestion {
     /// Asks, as soon as the last question has been answered and the pause is over.
     func want() {
         isWanted = true
-        goOn()
+        askWhenDue()
     }
 
     func isAnswered() {
         isUnderWay = false
-        goOn()
+        askWhenDue()
     }
 
     /// There will be no answer to what was asked.
@@ -63,12 +63,12 @@ final class PacedQuestion {
         (timer, isUnderWay, isWanted) = (nil, false, false)
     }
 
-    private func goOn() {
+    private func askWhenDue() {
         guard isWanted, !isUnderWay, timer == nil else { return }
         if let due = pace.due {
             timer = loop.at(MonotonicTime(nanoseconds: due)) { [weak self] in
                 self?.timer = nil
-                self?.goOn()
+                self?.askWhenDue()
             }
             return
         }

@@ -4,8 +4,8 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// What the bus has queued for somebody who does not read any more, read on its behalf up to a mark: for a stopped process,
-/// or for the agent before this one.
+/// What the bus has queued for a connection that is not read any more, read on its behalf up to a mark: for a stopped
+/// process, or for the agent before this one.
 final class ParkedStream {
     struct Outcome: Sendable {
         /// Posted names that anybody may post.
@@ -49,7 +49,7 @@ final class ParkedStream {
     private static let maximumSenders = 64
 
     let socket: Int32
-    /// Which must not read as well; nil if nobody does.
+    /// The process that must not read as well; nil if there is none.
     private let process: ProcessHandle?
     private let events: Int32
     private let agent: String
@@ -108,7 +108,8 @@ final class ParkedStream {
         takeMessages()
     }
 
-    /// Whether nothing has come for a while, or the mark may have gone where nobody here sees it. Checked once a second.
+    /// Whether nothing has come for a while, or the mark may have gone where it can't be seen here. Checked once a
+    /// second.
     func isStuck() -> Bool {
         looksWithoutProgress += 1
         return looksWithoutProgress >= ParkedStream.lookLimit || isReadByProcess
@@ -182,7 +183,7 @@ final class ParkedStream {
     }
 }
 
-/// What can be determined from the end of a post whose beginning somebody else has read.
+/// What can be determined from the end of a post whose beginning another process has read.
 package enum TornPost {
     /// The name that a torn message posted, if its body is complete.
     static func name(atEndOf fragment: [UInt8]) -> NotifyName? {

@@ -39,7 +39,7 @@ extension Relay {
     // MARK: - Posts
 
     func handle(post name: NotifyName, from sender: String) {
-        guard SystemEvent.isRelayed(name) else { return }
+        guard SystemEvent.reachesSandboxes(name) else { return }
         table.posted(RelayTable.Post(name, from: sender))
         if MonotonicTime.now.nanoseconds - link.batchStart.nanoseconds < Relay.slice { takeStep() }
     }
@@ -47,7 +47,7 @@ extension Relay {
     /// Passes on names that the agent has heard for a program.
     func keep(_ found: [NotifyName], for name: String) {
         follow(name) { [self] in
-            table.keep(found.filter(SystemEvent.isRelayed), for: name)
+            table.keep(found.filter(SystemEvent.reachesSandboxes), for: name)
             pass(to: name)
         }
     }

@@ -7,8 +7,8 @@ import NotifyNames
 
 /// Hears posts on behalf of sandboxed programs, whose proxies let no broadcasts in, and passes them on.
 ///
-/// It has a connection of its own, because whoever may talk to one name of a connection can call all of its objects. The
-/// agent decides who may observe, and in which state each program is.
+/// It has a connection of its own, because a program that may talk to one name of a connection can call all of its
+/// objects. The agent decides who may observe, and in which state each program is.
 final class Relay: CallHandler, PostListener {
     /// How the relay reports to the agent, which must not call the relay from within these.
     struct Reporter {
@@ -32,7 +32,7 @@ final class Relay: CallHandler, PostListener {
     private struct Pending {
         let owner: Owner
         /// The call counts as long as this exists.
-        let keeper: (any AnyObject & Sendable)?
+        let lifetime: (any AnyObject & Sendable)?
         let consequence: Consequence?
     }
 
@@ -58,8 +58,8 @@ final class Relay: CallHandler, PostListener {
     /// user.
     private static let ruleLimit = 256
 
-    /// How long posts are queued for those who are to hear them before the bus is read again, in nanoseconds. While there is
-    /// something to read, that takes most of the time: everybody's posts are in there.
+    /// How long posts are queued for those who are to hear them before the bus is read again, in nanoseconds. While
+    /// there is something to read, that takes most of the time: all programs' posts are in there.
     static let slice: Int64 = 500_000
 
     let receiver: Receiver
@@ -133,7 +133,7 @@ final class Relay: CallHandler, PostListener {
         rulesUnderWay = 0
     }
 
-    /// Gives up the name when nobody observes any more.
+    /// Gives up the name when there are no observers any more.
     func giveNameBack() {
         link.callBus("ReleaseName", [.string(RelayInterface.name)]) { [self] _ in
             // A program that has registered in the meantime sees the name go, and registers with the next relay.
@@ -165,12 +165,12 @@ final class Relay: CallHandler, PostListener {
             call.arguments.closeDescriptors()
             throw .invalidArguments("A call with this serial number is pending.")
         }
-        let keeper = call.keeper
-        call.keeper = nil
+        let lifetime = call.lifetime
+        call.lifetime = nil
         if call.member == RelayInterface.Synchronize.member {
             call.arguments.closeDescriptors()
             guard call.wantsReply else { return }
-            pending[PendingCall(call)] = Pending(owner: caller.owner, keeper: keeper, consequence: nil)
+            pending[PendingCall(call)] = Pending(owner: caller.owner, lifetime: lifetime, consequence: nil)
             return synchronize(call)
         }
         let request = try Request.read(call)
@@ -183,7 +183,7 @@ final class Relay: CallHandler, PostListener {
             case .removeNames(let names): .remove(names)
             default: nil
             }
-        pending[PendingCall(call)] = Pending(owner: caller.owner, keeper: keeper, consequence: consequence)
+        pending[PendingCall(call)] = Pending(owner: caller.owner, lifetime: lifetime, consequence: consequence)
         handOverCount += 1
         reporter.call(call, request)
     }

@@ -4,11 +4,11 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// The relay as the agent sees it. It is open while somebody may need it, on a connection of its own.
+/// The relay as the agent sees it. It is open while a program may need it, on a connection of its own.
 ///
 /// What one of them asks of the other is done soon, and not at once: neither is called in the middle of something.
 final class Relaying {
-    /// How long the relay stays open when nobody needs it, in nanoseconds.
+    /// How long the relay stays open when it is not needed, in nanoseconds.
     private static let lingering: Int64 = 10_000_000_000
 
     private enum Phase {
@@ -32,7 +32,7 @@ final class Relaying {
     private var names: Set<String> = []
     /// Counts the relays: one that has ended may report that when there is already another.
     private var generation = 0
-    /// When the relay ends unless somebody registers, in nanoseconds of the monotonic clock.
+    /// When the relay ends unless a program registers, in nanoseconds of the monotonic clock.
     private(set) var restTime: Int64 = 0
 
     /// - Parameter link: the agent's.
@@ -50,7 +50,7 @@ final class Relaying {
         }
         switch phase {
         case .open:
-            // Whoever asks for it has yet to register.
+            // The program that asks for it has yet to register.
             agent?.alarms.set(.relaying, at: beginRest())
             link.reply(to: call)
         case .opening(let calls): phase = .opening(calls + [call])
@@ -112,7 +112,7 @@ final class Relaying {
         return restTime
     }
 
-    /// Ends the relay if nobody has registered until now.
+    /// Ends the relay if no program has registered until now.
     func restIfNobodyNeedsIt() {
         guard case .open = phase, names.isEmpty, restTime <= MonotonicTime.now.nanoseconds else { return }
         phase = .closing
@@ -142,7 +142,7 @@ final class Relaying {
 
     /// A connection has ended.
     ///
-    /// - Returns: whether nobody needs the relay any more; then `restTime` is set.
+    /// - Returns: whether the relay is not needed any more; then `restTime` is set.
     func forget(_ name: String) -> Bool {
         guard names.remove(name) != nil else { return false }
         relayPerform { $0.forget(name) }

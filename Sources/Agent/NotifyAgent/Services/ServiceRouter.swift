@@ -9,14 +9,14 @@ protocol ServiceBus: AnyObject {
     func remove(_ client: any ServiceClient)
 }
 
-/// Somebody who follows a service on a bus: is told when it comes and goes, and hears its signals.
+/// A part that follows a service on a bus: is told when it comes and goes, and hears its signals.
 protocol ServiceClient: AnyObject {
     var service: FollowedService { get }
     /// A connection owns the service's name.
     func serviceHasCome(_ service: Service)
     /// The service has sent a signal.
     func handle(_ signal: BusSignal)
-    /// Nobody owns the name, for this reason.
+    /// The name has no owner, for this reason.
     func serviceIsAway(_ reason: String)
     /// The service is there, but has not answered a question in time: nothing counts that it has said or may still say.
     /// After a while it comes again.
@@ -41,7 +41,7 @@ struct FollowedService: Sendable {
 
 /// A service, for as long as one connection owns its name.
 final class Service {
-    /// The unique name of that connection, which nobody else can have.
+    /// The unique name of that connection, which no other connection can have.
     let owner: String
     private(set) var isThere = true
     private let link: BusLink

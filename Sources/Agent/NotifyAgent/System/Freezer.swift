@@ -53,7 +53,7 @@ enum Freezer {
     static func thaw(_ process: ProcessHandle, _ stop: Stop, for user: UInt32) -> FreezeError? {
         let code: Int32
         switch stop {
-        // The agent has done this, whoever is in there by now.
+        // The agent has done this, whatever process is in there by now.
         case .cgroup(let folder): code = write("0", to: folder + "/cgroup.freeze")
         case .signal where process.state == nil: code = ESRCH
         case .signal: code = process.mayBeStopped(by: user) ? process.signal(SIGCONT) : EPERM

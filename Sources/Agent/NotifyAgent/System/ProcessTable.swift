@@ -97,7 +97,7 @@ final class ProcessTable {
             _ = Freezer.thaw(handle, stop, for: user)
             return false
         }
-        // Whoever guards it may have lost patience before it saw this mark.
+        // Its guard may have lost patience before it saw this mark.
         guard Freezer.stop(of: handle) != nil else {
             thawGuard.remove(stop.thing(handle))
             return false

@@ -25,7 +25,7 @@ final class ThawGuard {
     private var timer: Int?
     /// Those that have not been looked at yet in this round.
     private var round: [StoppedThing] = []
-    /// Called when nobody would let things continue any more: nothing may stay stopped then.
+    /// Called when no other process would let things continue any more: nothing may stay stopped then.
     var hasGone: () -> Void = {}
     /// Called when a thing that is stopped has been sent a signal that asks it to end.
     var isToEnd: (StoppedThing) -> Void = { _ in }
@@ -140,7 +140,7 @@ final class ThawGuard {
         if !start() { hasGone() }
     }
 
-    /// Somebody must wait for a child that has ended.
+    /// A child that has ended must be waited for.
     private func watchEnd(of child: pid_t) {
         let descriptor = linux_pidfd_open(child)
         guard descriptor >= 0 else { return }

@@ -32,7 +32,7 @@ package struct FocusEvent {
     ///   - hasPaused: whether this is looked at once more.
     package mutating func take(_ sources: SourceTable, _ names: [String], hasPaused: Bool = false) -> Report {
         guard let foremost = sources.foremost else {
-            // Whoever is still to report may know.
+            // A source that has yet to report may know.
             guard names.allSatisfy(sources.isSettled), isKnown || !hasReported else { return .nothing }
             (isKnown, hasReported) = (false, true)
             return .unknown(FocusEvent.reason)
@@ -45,6 +45,6 @@ package struct FocusEvent {
         return .change(EventChange(SystemEvent.focus, state: new, isPosted: last != nil && last != new))
     }
 
-    /// Nobody wants to know it.
+    /// It is not wanted.
     package mutating func rest() { self = FocusEvent() }
 }

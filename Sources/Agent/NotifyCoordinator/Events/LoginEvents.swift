@@ -24,7 +24,7 @@ package struct LoginEvents {
     /// What is to be posted before and after the states have been changed accordingly.
     package typealias Changes = (before: [EventChange], after: [EventChange])
 
-    /// What was said last; nil as long as nobody has said anything.
+    /// What was said last; nil as long as nothing has been said.
     package private(set) var state: LoginState?
     /// What logind says; nil while it says nothing.
     private var logind: LoginState?
@@ -56,7 +56,7 @@ package struct LoginEvents {
         isAnew = true
     }
 
-    /// Nobody wants to know anything.
+    /// Nothing is wanted.
     package mutating func rest() {
         let hasHinted = hasHinted
         self = LoginEvents()

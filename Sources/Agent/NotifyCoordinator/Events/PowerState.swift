@@ -27,7 +27,7 @@ package struct PowerState: Equatable, Sendable {
     package var isFull = false
     /// UPower's level: 3 is low, 4 critical, 5 so low that the machine acts.
     package var warning: UInt32 = 0
-    /// Seconds until it is empty; 0 if nobody knows.
+    /// Seconds until it is empty; 0 if unknown.
     package var timeToEmpty: Int64 = 0
 
     package init() {}

@@ -65,13 +65,13 @@ package struct NameStateTable: Hashable {
         handedOver.insert(name)
     }
 
-    /// Whoever observes has registered: forgets every state that nobody observes.
+    /// All observers have registered: forgets the state of every name that is not observed.
     mutating func forgetAll(unless isObserved: (NotifyName) -> Bool) {
         handedOver = []
         for name in entries.keys where pinned[name] == nil && !isObserved(name) { entries[name] = nil }
     }
 
-    /// Forgets the states of those of these names that nobody observes.
+    /// Forgets the states of those of these names that are not observed.
     mutating func forget(_ names: Set<NotifyName>, unless isObserved: (NotifyName) -> Bool) {
         for name in known(among: names)
         where pinned[name] == nil && !handedOver.contains(name) && !isObserved(name) { entries[name] = nil }

@@ -20,10 +20,10 @@ package struct ObservedNames: Hashable, Sendable {
         for name in ordered { self.interests[name] = 0 }
     }
 
-    /// Whether somebody observes the name by its name, and not by a prefix.
+    /// Whether the name is observed by its name, and not by a prefix.
     package func containsExactly(_ name: NotifyName) -> Bool { counts[name] != nil }
 
-    /// Whether anybody would hear a post of the name.
+    /// Whether a post of the name would be heard.
     package func contains(_ name: NotifyName) -> Bool { count(of: name) > 0 }
 
     /// How many want a post of the name. An observer with two matching prefixes counts twice.

@@ -37,7 +37,7 @@ struct StateWitnesses: Hashable {
 }
 
 extension Coordinator {
-    /// States were set, or whoever remembered them no longer does.
+    /// States were set, or the connections that remembered them no longer do.
     mutating func haveStatesKept(of names: [NotifyName]) {
         var open: Set<NotifyName> = []
         for name in names {
@@ -63,7 +63,7 @@ extension Coordinator {
         }
     }
 
-    /// A connection observes these, or can be asked again: it remembers the states that nobody else does.
+    /// A connection observes these, or can be asked again: it remembers the states that no other does.
     mutating func keepStates(of names: Set<NotifyName>, by id: ConnectionID) {
         guard !nameStates.isEmpty, let observer = directory[id], canKeepStates(observer) else { return }
         let own = observer.subjects.names

@@ -99,7 +99,7 @@ package struct NapProgram: Hashable, Comparable, Sendable, CustomStringConvertib
         (pid, startTime) = application.isEmpty ? (process.pid, process.startTime) : (0, 0)
     }
 
-    /// nil if nobody knows whose process it is.
+    /// nil if the user of the process is unknown.
     init?(_ process: FocusedProcess) {
         guard let id = process.id else { return nil }
         self.init(application: process.application, id)

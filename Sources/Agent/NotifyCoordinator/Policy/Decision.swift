@@ -23,7 +23,7 @@ package enum Decider: Hashable, Sendable {
     case source(String)
     /// The configuration keeps the application in the foreground.
     case exemption
-    /// Nobody: the default is the foreground.
+    /// None has: the default is the foreground.
     case rule
 
     package var name: String {
@@ -39,7 +39,7 @@ package enum Decider: Hashable, Sendable {
     /// Parses what an observer remembers of an earlier agent.
     package init(name: String) {
         switch name {
-        // If an observer does not say, it keeps its state until somebody changes it.
+        // If an observer does not say, it keeps its state until a person changes it.
         case "person", "": self = .person
         case "program": self = .program
         case "exempt": self = .exemption
@@ -141,7 +141,7 @@ package struct FactPolicy: Sendable {
 
     package var focus = Followers()
     package var session = Followers()
-    /// By default nobody: even a program that follows the desktop may have something to do just before.
+    /// By default to none: even a program that follows the desktop may have something to do just before.
     package var sleep = Followers(others: .nobody)
     /// The sources that are not to be used, by name.
     package var ignoredSources: Set<String> = []

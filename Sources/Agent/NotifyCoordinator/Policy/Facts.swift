@@ -2,8 +2,8 @@
 
 /// The complete current report of a source: each fact replaces the previous one.
 package enum Fact: Hashable, Sendable {
-    /// The processes that have the focus; none if nobody has it. It says nothing about processes other than those that
-    /// were searched `among`; nil means all processes.
+    /// The processes that have the focus; none if no process has it. It says nothing about processes other than those
+    /// that were searched `among`; nil means all processes.
     case focus([FocusedProcess], among: Set<Int32>? = nil)
     /// The login sessions of the machine, and whether it is asleep.
     case logins(Logins)
@@ -28,7 +28,7 @@ package enum Fact: Hashable, Sendable {
 /// A process that has the focus.
 package struct FocusedProcess: Hashable, Sendable {
     package let pid: Int32
-    /// When it started, as in ``ProcessID``; 0 if nobody knows.
+    /// When it started, as in ``ProcessID``; 0 if unknown.
     package let startTime: UInt64
     /// Those that have started it, directly or not, without having begun another session since, by their numbers; and when
     /// they started.
@@ -57,7 +57,7 @@ package struct FocusedProcess: Hashable, Sendable {
         (self.window, self.isFullscreen, self.isOfDesktop) = (window, isFullscreen, isOfDesktop)
     }
 
-    /// nil if nobody knows whose process it is.
+    /// nil if the user of the process is unknown.
     var id: ProcessID? { user.map { ProcessID(pid: pid, startTime: startTime, user: $0) } }
 
     /// Whether a process has the focus with this one.
@@ -193,7 +193,7 @@ package struct SourceTable: Hashable, Sendable {
     /// The process that has the focus, and the source that reports that. A source that sees every window counts before
     /// one that looks only at some programs.
     ///
-    /// - Returns: nil if no source knows about the focus; no process if nobody has it.
+    /// - Returns: nil if no source knows about the focus; no process if none has it.
     package var foremost: (process: FocusedProcess?, source: String)? {
         let known = entries.compactMap { entry -> (process: FocusedProcess?, source: String, seesAll: Bool)? in
             guard case .focus(let processes, let among) = entry.current else { return nil }

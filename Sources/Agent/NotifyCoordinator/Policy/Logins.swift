@@ -32,7 +32,7 @@ package struct Logins: Hashable, Sendable {
     package var sleeps: UInt64 = 0
     package var wakes: UInt64 = 0
     package var isShuttingDown = false
-    /// How long logind waits with both for whoever delays them, in microseconds. It is five seconds where its
+    /// How long logind waits with both for those that delay them, in microseconds. It is five seconds where its
     /// configuration says nothing else.
     package var longestDelay: UInt64 = 5_000_000
 

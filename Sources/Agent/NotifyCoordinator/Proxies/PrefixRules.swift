@@ -42,7 +42,7 @@ struct PrefixRules: Hashable {
 
     /// The table has accepted a prefix.
     ///
-    /// - Parameter isNew: whether nobody subscribed to it before.
+    /// - Parameter isNew: whether it had no subscriber before.
     mutating func add(_ prefix: NamePrefix, isNew: Bool, _ table: borrowing ProxyTable, _ ticket: Ticket) -> Addition {
         switch wide {
         case .stands: return .nothing
@@ -64,7 +64,7 @@ struct PrefixRules: Hashable {
         return .ask([prefix])
     }
 
-    /// Nobody subscribes to a prefix any more, and it is no longer in the table.
+    /// A prefix has no subscriber any more, and is no longer in the table.
     mutating func remove(
         _ prefix: NamePrefix,
         _ table: borrowing ProxyTable,
@@ -92,7 +92,7 @@ struct PrefixRules: Hashable {
         return []
     }
 
-    /// The bus has what was requested, or nobody needs any longer what it has refused.
+    /// The bus has what was requested, or what it has refused is not needed any more.
     ///
     /// - Returns: the prefixes whose rules are no longer needed.
     mutating func confirmed(_ ticket: Ticket) -> [NamePrefix] {

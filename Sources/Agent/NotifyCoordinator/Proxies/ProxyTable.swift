@@ -34,7 +34,7 @@ struct ProxyTable: Hashable {
     func contains(prefix: NamePrefix) -> Bool { prefixes[prefix] != nil }
     func rule(of name: NotifyName) -> Rule? { names[name]?.rule }
 
-    /// - Returns: the previous status of its rule; nil if nobody subscribed to the name.
+    /// - Returns: the previous status of its rule; nil if the name had no subscriber.
     mutating func add(_ subscriber: ConnectionID, _ name: NotifyName) -> Rule? {
         guard let entry = names[name] else {
             names[name] = Entry(subscribers: .one(subscriber), rule: .none)
@@ -53,7 +53,7 @@ struct ProxyTable: Hashable {
 
     mutating func set(_ rule: Rule, of name: NotifyName) { names[name]?.rule = rule }
 
-    /// - Returns: the status of the name's rule, if nobody subscribes to it any more.
+    /// - Returns: the status of the name's rule, if it has no subscriber any more.
     mutating func remove(_ subscriber: ConnectionID, _ name: NotifyName) -> Rule? {
         guard let entry = names[name] else { return nil }
         switch entry.subscribers {
@@ -80,7 +80,7 @@ struct ProxyTable: Hashable {
         }
     }
 
-    /// - Returns: whether nobody subscribed to the prefix.
+    /// - Returns: whether the prefix had no subscriber.
     mutating func add(_ subscriber: ConnectionID, prefix: NamePrefix) -> Bool {
         guard var all = prefixes[prefix] else {
             prefixes[prefix] = [subscriber]
@@ -91,7 +91,7 @@ struct ProxyTable: Hashable {
         return false
     }
 
-    /// - Returns: whether nobody subscribes to the prefix any more.
+    /// - Returns: whether the prefix has no subscriber any more.
     mutating func remove(_ subscriber: ConnectionID, prefix: NamePrefix) -> Bool {
         guard var all = prefixes[prefix], all.remove(subscriber) != nil else { return false }
         prefixes[prefix] = all.isEmpty ? nil : all
@@ -131,6 +131,6 @@ struct ProxyTable: Hashable {
         }
     }
 
-    /// Releases memory when nobody subscribes to anything.
+    /// Releases memory when there are no subscribers.
     mutating func compact() { names = [:] }
 }

@@ -23,7 +23,7 @@ package struct RelayTable: Hashable, Sendable {
         }
     }
 
-    /// Somebody who waits until a client has read so many posts.
+    /// What waits until a client has read so many posts.
     struct Waiter: Hashable, Sendable {
         let count: UInt64
         let number: Int
@@ -186,8 +186,9 @@ package struct RelayTable: Hashable, Sendable {
         return (withdraw(client.cover.rules, client.subjects.prefixes), [])
     }
 
-    /// The bus does not let the relay hear something, which it does only if it accepts no rule any more: whoever needs that no
-    /// longer observes what it stands for. If it is one of the common prefixes, that is every name of the client.
+    /// The bus does not let the relay hear something, which it does only if it accepts no rule any more: a client
+    /// that needs it no longer observes what it stands for. If it is one of the common prefixes, that is every name of the
+    /// client.
     ///
     /// - Returns: these clients, what need not be heard any more, and who need not wait any longer.
     package mutating func refuse(_ rule: Subjects) -> (clients: [String], unheard: Subjects, waiters: [Int]) {
@@ -510,7 +511,7 @@ extension RelayTable.Client {
 
 /// What sandboxed programs may hear through the relay: everything, unless the configuration limits their application.
 package struct RelayRules: Equatable, Sendable {
-    /// Whether there is a relay if somebody needs one.
+    /// Whether there is a relay if a program needs one.
     package var isOpen = true
     /// The prefixes of the names that an application may hear, by its id.
     package var limits: [String: Set<NamePrefix>] = [:]
@@ -519,7 +520,7 @@ package struct RelayRules: Equatable, Sendable {
 
     /// Something that an application may not observe; nil if it may observe all of it.
     package func forbidden(_ subjects: Subjects, to application: String) -> String? {
-        if let name = subjects.names.first(where: { !SystemEvent.isRelayed($0) }) { return name.string }
+        if let name = subjects.names.first(where: { !SystemEvent.reachesSandboxes($0) }) { return name.string }
         guard let allowed = limits[application] else { return nil }
         func isAllowed(_ text: String) -> Bool { allowed.contains { text.utf8.starts(with: $0.string.utf8) } }
         return subjects.names.first { !isAllowed($0.string) }?.string

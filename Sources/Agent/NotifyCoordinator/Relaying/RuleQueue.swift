@@ -38,7 +38,7 @@ package struct RuleQueue<Waiter, Failure: Error> {
         return true
     }
 
-    /// Whoever waits now because of this client fails. This looks at all, and is seldom.
+    /// All that wait now because of this client fail. This looks at all, and is seldom.
     package mutating func fail(_ client: String, _ failure: Failure) {
         entries.changeAll { if $0.client == client { $0.failure = failure } }
     }

@@ -19,8 +19,8 @@ struct ComingBack: Hashable {
     }
 
     var stage = Stage.no
-    /// What it added when the bus had forgotten it and the agent had not subscribed yet, or what the bus has refused the
-    /// agent then: posts of that may have reached nobody.
+    /// What it added when the bus had forgotten it and the agent had not subscribed yet, or what the bus has refused
+    /// the agent then: posts of that may be lost.
     var gaps = Subjects()
     /// Whether the bus has refused the agent what it is to hear until this connection hears again.
     private(set) var isUnheard = false

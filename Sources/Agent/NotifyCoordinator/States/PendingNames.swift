@@ -2,7 +2,7 @@
 
 package import NotifyNames
 
-/// The names posted while nobody was listening: one bit each, in the order in which they were first posted.
+/// The names posted while a connection was not listening: one bit each, in the order in which they were first posted.
 package struct PendingNames: Hashable {
     /// The same limit as in every other queue of this package.
     package static let limit = 65_536

@@ -2,9 +2,9 @@
 
 /// Whether calls that wait have their turn, or what the bus has yet to pass on.
 ///
-/// A bus keeps everybody's calls in one queue, and only those that have been read can take turns. So when calls wait and there
-/// is more to read, the bus is asked something, and none of them begins before it has answered: all has then been read that
-/// it had before. That is for a while only, as there may be somebody who never stops calling.
+/// A bus keeps the calls of all programs in one queue, and only those that have been read can take turns. So when calls
+/// wait and there is more to read, the bus is asked something, and none of them begins before it has answered: all has
+/// then been read that it had before. That is for a while only, as a program may never stop calling.
 ///
 /// It knows no bus and no clock: times are in nanoseconds.
 package struct ReadingFirst: Sendable {

@@ -58,7 +58,7 @@ extension NotifyCenter.Bus {
         return stat(path, &found) == 0 && found.st_mode & S_IFMT == S_IFSOCK && found.st_uid == geteuid()
     }
 
-    /// Whether nobody listens at the address any more, so that the bus has ended.
+    /// Whether no bus listens at the address any more, so that the bus has ended.
     package var isDeserted: Bool {
         do throws(NotifyBusError) {
             _ = try Handshake(address: resolveAddress(), title: title)
@@ -72,7 +72,7 @@ extension NotifyCenter.Bus {
     }
 
     /// Whether so many wait to be accepted by the bus that connecting to it would block. libdbus connects to the first
-    /// address at which somebody listens.
+    /// address at which a bus listens.
     package var isCongested: Bool {
         guard let address = try? resolveAddress(), address.hasPrefix("unix:path=") else { return false }
         let path = address.dropFirst("unix:path=".count).prefix { $0 != "," && $0 != ";" }

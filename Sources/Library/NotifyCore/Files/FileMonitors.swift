@@ -8,7 +8,7 @@ import Glibc
 /// replaced by rename(2). A symbolic link on the path is watched and followed. The file itself is watched as well, since it
 /// may have other names; and the mounts are, since something may be mounted on the path.
 ///
-/// A value without a lock or a thread: whoever owns it waits for `descriptor`, `mountDescriptor` and `deadline`, and then
+/// A value without a lock or a thread: its owner waits for `descriptor`, `mountDescriptor` and `deadline`, and then
 /// takes the changes.
 package struct FileMonitors {
     /// What has become of a file.

@@ -5,7 +5,7 @@ import NotifyWire
 
 /// An inotify instance: which files and directories it watches, and what has happened to them. See inotify(7).
 ///
-/// What that means is left to whoever uses it: ``FileMonitors`` follows paths, and a source the attributes of directories.
+/// What that means is left to its users: ``FileMonitors`` follows paths, and a source the attributes of directories.
 package final class Inotify: Sendable {
     /// Something that has happened.
     package struct Event {

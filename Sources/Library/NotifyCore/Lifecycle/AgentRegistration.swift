@@ -52,7 +52,7 @@ struct AgentRegistration: Hashable {
     mutating func connect(as name: String, isOnAnotherBus: Bool, timeLimit: Int64, _ effects: inout [Effect]) {
         ownName = name
         if isOnAnotherBus {
-            // The names of that bus may be those of others here. Its own replaces nobody, but says that it is not new.
+            // The names of that bus may be those of others here. Its own replaces none, but says that it is not new.
             if !knownNames.isEmpty { knownNames = [name] }
             replaced = nil
             if former != nil { former = "" }

@@ -42,7 +42,7 @@ struct ObserverGate: Hashable {
     }
 
     mutating func forgetConnection(_ effects: inout [Effect]) {
-        // Nobody knows what the agent has been told; the gate is closed, and the next agent decides.
+        // What the agent has been told is unknown; the gate is closed, and the next agent decides.
         if let last = closings.last, aim == last.state { publish(aim, &effects) }
         if position == .opening { position = .closed }
         aim = state

@@ -18,7 +18,7 @@ extension ObserverLifecycle {
         case found(search: Int, agent: String?)
         /// The reply to `register`; nil if the agent has refused, or is gone.
         case registered(agent: String, AgentInterface.Register.Answer?)
-        /// Another connection owns the agent's name, or nobody does.
+        /// Another connection owns the agent's name, or none does.
         case ownerChanged(String)
         case decided(String, by: String)
         /// - Parameter additions: how many reports of added names the agent has taken note of since the registration.
@@ -58,7 +58,7 @@ extension ObserverLifecycle {
         case askBarrier(Int)
         /// The state is in effect.
         case publish(LifecycleState)
-        /// The bus has cut the connection off, and nobody knows what was posted in the meantime.
+        /// The bus has cut the connection off, and what was posted in the meantime is unknown.
         case noteCutOff
         /// Reply to a call of SetState: the change is in effect.
         case answer(Call)
@@ -66,7 +66,7 @@ extension ObserverLifecycle {
         case postpone(Call)
         /// Reply to a call of Deliver.
         case acknowledge(Call)
-        /// Reply to a call by somebody other than the agent.
+        /// Reply to a call by another program than the agent.
         case refuse(Call)
         /// - Parameter asking: if not nil, the agent is to answer; ends in `additionAnswered`.
         case tell(agent: String, Statement, asking: Int? = nil)

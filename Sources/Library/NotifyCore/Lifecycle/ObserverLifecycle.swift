@@ -86,7 +86,7 @@ package struct ObserverLifecycle {
     /// Rules were sent, now or because others were refused.
     package mutating func rulesAreAsked(_ count: Int) { passage.rulesAreAsked(count) }
 
-    /// Posts whose sender the bus was still asked for when the connection was lost: nobody will say it any more. Each name
+    /// Posts whose sender the bus was still asked for when the connection was lost: there will be no answer. Each name
     /// is delivered once, as soon as posts may pass; a spurious notification beats silence.
     package mutating func keep(_ heldBack: [NotifyName]) {
         if !heldBack.isEmpty { missed.keep(heldBack) }
@@ -211,7 +211,7 @@ package struct ObserverLifecycle {
         additions.isAgentBehind = false
         let isSuspended = state == .suspended || passage.aim == .suspended
         missed.agentHasGone(isSuspended: isSuspended, isOpening: gate == .opening)
-        // Nobody has heard what was posted since, and nobody will before there is another relay.
+        // What was posted since is lost, and what is posted will be until there is another relay.
         if needsRelay, agent != nil, owner != agent { missed.noteUnknown() }
         if owner.isEmpty, needsRelay {
             registration.find(nil, &effects)
@@ -308,11 +308,11 @@ struct MissedNames: Hashable {
     private var order: [NotifyName] = []
     private var next = 0
     private var waiting: Set<NotifyName> = []
-    /// Names that were delivered because nobody knew what was posted, and that must not be delivered again if an agent
+    /// Names that were delivered because what was posted was unknown, and that must not be delivered again if an agent
     /// knows them.
     private var unasked: Set<NotifyName> = []
-    /// Whether posts were made that nobody knows of: an agent died that may have known those made while the program was
-    /// suspended, or the bus has cut the connection off.
+    /// Whether there may have been posts that are not known: an agent died that may have known those made while the
+    /// program was suspended, or the bus has cut the connection off.
     var areUnknown: Bool { isLost || isDoubtful }
     private var isLost = false
     /// Whether an agent has gone that may have known of posts, and the next one has yet to say whether it knows what that
@@ -360,7 +360,7 @@ struct MissedNames: Hashable {
         if waiting.insert(name).inserted { order.append(name) }
     }
 
-    // MARK: - What nobody knows
+    // MARK: - Posts that are not known
 
     mutating func noteUnknown() { isLost = true }
 
@@ -383,7 +383,7 @@ struct MissedNames: Hashable {
         expectsDelivery = false
     }
 
-    /// A spurious notification beats silence: delivers every name if posts were made that nobody knows of.
+    /// A spurious notification beats silence: delivers every name if there may have been posts that are not known.
     mutating func makeGood(_ delivered: [String], _ names: () -> [NotifyName]) {
         guard areUnknown else { return }
         (isLost, isDoubtful) = (false, false)

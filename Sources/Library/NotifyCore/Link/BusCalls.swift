@@ -42,7 +42,7 @@ struct BusCalls<Purpose> {
         if let limit { limits.append((serial, limit)) }
     }
 
-    /// Ends the calls that have lasted too long. A reply that comes later is one that nobody has asked for.
+    /// Ends the calls that have lasted too long. A reply that comes later counts as unrequested.
     mutating func takeLate(at now: MonotonicTime) -> [Purpose] {
         var late: [Purpose] = []
         while let first = limits.first, first.time <= now {
@@ -59,7 +59,7 @@ struct BusCalls<Purpose> {
 
     /// The call that a reply or an error answers.
     ///
-    /// - Returns: nil if it answers none: nobody asked, it was answered already, or another peer was asked.
+    /// - Returns: nil if it answers none: it was not requested, it was answered already, or another peer was asked.
     mutating func end(with answer: BusMessage) -> Purpose? {
         guard let call = pending[UInt64(answer.replySerial)], answer.mayAnswer(call.peer) else { return nil }
         remove(answer.replySerial)

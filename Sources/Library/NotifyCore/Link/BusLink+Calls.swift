@@ -11,7 +11,8 @@ extension BusLink {
     /// Writes what has been sent so far, instead of at the end of this turn of an event loop.
     package func writeCollected() { connection?.writeQueued() }
 
-    /// Leaves the connection as it is on the bus to whoever has a duplicate of the socket. From now on nothing is read.
+    /// Leaves the connection as it is on the bus to the process that has a duplicate of the socket. From now on nothing
+    /// is read.
     ///
     /// - Returns: what has been read and not handled; nil if there is no connection.
     package func leave() -> [UInt8]? { isReady ? connection?.leave() : nil }
@@ -96,8 +97,8 @@ extension BusLink {
         }
     }
 
-    /// Has the bus start whoever owns a well-known name. That takes as long as the program does, so unlike other answers
-    /// of the bus this one has a limit.
+    /// Has the bus start the owner of a well-known name. That takes as long as the program does, so unlike other
+    /// answers of the bus this one has a limit.
     package func startService(_ name: String, then completion: @escaping (BusAnswer) -> Void) {
         send(
             .busCall("StartServiceByName", [.string(name), .uint32(0)]),
@@ -229,7 +230,7 @@ extension BusLink {
         answer(question, with: BusMessage(kind: .error))
     }
 
-    /// Ends the calls to which nobody has replied in time.
+    /// Ends the calls that were not answered in time.
     func endLateQuestions() {
         guard let answerLimit, let first = questions.deadline, first <= .now else { return }
         for question in questions.takeLate(at: .now) {

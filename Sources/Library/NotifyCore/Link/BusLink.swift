@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// A connection to a bus: it is opened when somebody needs it, and opened again when it is lost. It passes calls and signals
+/// A connection to a bus: it is opened when it is needed, and opened again when it is lost. It passes calls and signals
 /// to its peer, makes calls, and passes on the answers.
 ///
 /// If names are heard on it, a ``Receiver`` reads it. Otherwise it reads on its own.
@@ -28,15 +28,15 @@ package final class BusLink {
         var readCountNoted: UInt64 = 0
     }
 
-    /// How long whoever is called may take to answer, in milliseconds, as long as libdbus waits.
+    /// How long the called peer may take to answer, in milliseconds, as long as libdbus waits.
     package static let usualAnswerLimit: Int64 = 25_000
 
     let bus: NotifyCenter.Bus
-    /// How long whoever is called may take to answer, in milliseconds, unless the call says otherwise; nil means forever.
+    /// How long the called peer may take to answer, in milliseconds, unless the call says otherwise; nil means forever.
     package let answerLimit: Int64?
     /// Who is called for whatever is not a post. Set before the connection is opened; `end` lets go of it.
     package var peer: (any BusPeer)?
-    /// Who hears names on the connection, if somebody does. It owns the connection.
+    /// Hears names on the connection, and owns it; nil if no names are heard.
     unowned var hearer: (any BusHearer)?
     private(set) var phase = Phase.closed
     private var retry = BackOff()
@@ -53,7 +53,7 @@ package final class BusLink {
     var users = UserDirectory()
     var turn = Turn()
 
-    /// - Parameter answerLimit: how long whoever is called may take to answer; nil means forever.
+    /// - Parameter answerLimit: how long the called peer may take to answer; nil means forever.
     package init(bus: NotifyCenter.Bus, answerLimit: Int64? = BusLink.usualAnswerLimit) {
         self.bus = bus
         self.answerLimit = answerLimit
@@ -199,7 +199,7 @@ package final class BusLink {
         if isWanted { retry.schedule() } else { retry.reset() }
     }
 
-    /// Closes the connection for good. Nobody who has asked for something keeps waiting for it.
+    /// Closes the connection for good. All pending requests fail.
     func close() {
         lossError = .closed
         retry.reset()
@@ -219,7 +219,7 @@ package final class BusLink {
         phase = .closed
     }
 
-    /// Closes the connection, and lets go of the peer. Whoever waits for something is not told.
+    /// Closes the connection, and lets go of the peer. Pending calls are forgotten without an answer.
     package func end() {
         forgetConnection()
         retry.reset()

@@ -5,7 +5,7 @@
 /// All of it happens on the thread that drives the connection, in the order in which messages came, including posts: the
 /// lifecycle protocol depends on that order. So nothing here may block.
 package protocol BusPeer: AnyObject {
-    /// Whether to keep the connection even if nobody hears names on it.
+    /// Whether to keep the connection even if no names are heard on it.
     var keepsConnection: Bool { get }
     /// Whether calls and signals may carry descriptors.
     var takesDescriptors: Bool { get }
@@ -57,7 +57,7 @@ protocol BusHearer: AnyObject {
     func linkIsReady()
     /// The connection is lost. Calls fail after this, and then the peer is told.
     func linkIsLost()
-    /// Everybody has been told that the connection is lost.
+    /// All others have been told that the connection is lost.
     ///
     /// - Parameters:
     ///   - wasReady: whether the bus had accepted it.
@@ -81,8 +81,8 @@ package struct BusCall: Sendable {
     package let hasDescriptors: Bool
     /// The message, if its arguments have yet to be read.
     private var unread: Unread?
-    /// Whatever is to exist as long as somebody may answer the call.
-    package var keeper: (any AnyObject & Sendable)?
+    /// What is to exist until the call has been answered, or can't be any more.
+    package var lifetime: (any AnyObject & Sendable)?
 
     /// What is known of a call before its arguments are read; valid only while it is being handled.
     package struct Head {
@@ -139,7 +139,7 @@ package struct BusCall: Sendable {
         return values != nil
     }
 
-    /// The call without its arguments, for whoever keeps it to answer it later.
+    /// The call without its arguments, for a handler that keeps it to answer it later.
     package var withoutArguments: BusCall {
         var call = self
         (call.arguments, call.unread) = ([], nil)

@@ -15,7 +15,7 @@ struct UserDirectory {
     /// Those waiting for the reply, in order: actions for the same connection must not overtake each other.
     private var waiting: [String: [Completion]] = [:]
 
-    /// The user of a name that was asked for before, and for which nobody is waiting.
+    /// The user of a name that was asked for before, and for which no call is waiting.
     subscript(name: String) -> UInt32? { waiting[name] == nil ? users[name] : nil }
 
     /// - Returns: whether the bus must be asked.

@@ -239,9 +239,9 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - tries: how often to ask. An agent that is being replaced leaves without an answer, perhaps before the bus has said
-    ///     who is next; and one that has parked the program ends its connection.
-    ///   - completion: also gets the agent that has answered; none if nobody was asked.
+    ///   - tries: how often to ask. An agent that is being replaced leaves without an answer, perhaps before the bus
+    ///     has said who is next; and one that has parked the program ends its connection.
+    ///   - completion: also gets the agent that has answered; none if no agent was asked.
     private func ask<Question: ProtocolCall>(
         _ question: Question,
         tries: Int = 4,

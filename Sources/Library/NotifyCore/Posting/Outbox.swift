@@ -121,7 +121,7 @@ final class Outbox: Sendable {
     private func write(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool? {
         guard state.isDrained else { return try queue(name, &state) }
         if state.pace.isFull {
-            // Without threads nobody else has checked for replies.
+            // Without threads, no other one has checked for replies.
             read(Int16(POLLIN), &state)
             drain(&state)
             guard state.link == .open else { return nil }

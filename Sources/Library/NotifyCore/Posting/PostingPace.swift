@@ -117,8 +117,8 @@ struct QueueGauge {
     /// shrink at a third of the usual rate.
     private static let part = 8
     private static let most = (all: 4_000_000, each: 1_000_000)
-    /// Nobody waits for a queue that has not shrunk in this many milliseconds and checks: a stopped program does not
-    /// read, and may never do so.
+    /// Posting does not wait for a queue that has not shrunk in this many milliseconds and checks: a stopped program
+    /// does not read, and may never do so.
     private static let timeLimit: (milliseconds: Int64, looks: Int) = (500, 20)
     /// How long the bus is in use for posts between two checks while queues are short, as a multiple of what the last
     /// check cost it.

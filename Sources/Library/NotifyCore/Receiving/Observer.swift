@@ -81,7 +81,7 @@ package final class Observer: Sendable {
         return name
     }
 
-    /// Who is passed the posts as they are read, if somebody is.
+    /// The listener that is passed the posts as they are read, if there is one.
     var listener: (any PostListener)? { if case .listener(let reference) = runner { reference.listener } else { nil } }
 
     var isCancelled: Bool { cancellation.isCancelled }
@@ -144,7 +144,7 @@ final class ListenerReference: @unchecked Sendable {
     init(_ listener: any PostListener) { self.listener = listener }
 }
 
-/// The names that wait for a callback, and whether whoever runs it knows that something waits.
+/// The names that wait for a callback, and whether the thread that runs it knows that something waits.
 package struct DeliveryQueue<Name: Coalescing> {
     private var names: CoalescingQueue<Name>
     /// Whether it was told, and has not found the queue empty since.
@@ -154,13 +154,13 @@ package struct DeliveryQueue<Name: Coalescing> {
 
     package var count: Int { names.count }
 
-    /// - Returns: also whether to tell whoever runs the callback.
+    /// - Returns: also whether to tell the thread that runs the callback.
     package mutating func enqueue(_ name: Name) -> (outcome: CoalescingQueue<Name>.Outcome, mustAnnounce: Bool) {
         defer { isAnnounced = true }
         return (names.enqueue(name), !isAnnounced)
     }
 
-    /// Takes the next name; nil ends the turn of whoever runs the callback.
+    /// Takes the next name; nil ends the turn of the thread that runs the callback.
     package mutating func takeNext() -> Name? {
         if let name = names.popFirst() { return name }
         isAnnounced = false

@@ -165,7 +165,7 @@ final class Registry: Sendable {
         }
     }
 
-    /// - Returns: false if nobody carries out commands any more.
+    /// - Returns: false if commands are not carried out any more.
     func append(_ command: Command) -> Bool {
         state.withLock { state in
             if state.isClosed { return false }
@@ -272,7 +272,7 @@ extension Registry.State {
             case .active:
                 topics.removeFirst()
             case .adding:
-                // If nobody was waiting for a bus, it would have failed.
+                // If no observer was waiting for a bus, it would have failed.
                 guard topic.waitsForBus, let absence else { return nil }
                 return waitsForBus ? .delayed(absence) : .failed(absence)
             case .lost:

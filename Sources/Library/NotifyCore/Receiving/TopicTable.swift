@@ -31,7 +31,7 @@ struct TopicTable {
         return (topic, true)
     }
 
-    /// Removes an observer from a topic, and the topic from the table when nobody is left.
+    /// Removes an observer from a topic, and the topic from the table when it was the last.
     ///
     /// - Returns: whether the topic is gone.
     mutating func remove(_ observer: Observer, from topic: Topic) -> Bool {
@@ -136,7 +136,7 @@ final class Topic: @unchecked Sendable {
     var state = State.adding {
         didSet { noteChange() }
     }
-    /// Whether somebody is waiting for a bus that is missing.
+    /// Whether an observer is waiting for a bus that is missing.
     var waitsForBus = false
     /// Whether posts of it were heard on some connection, so that some may have been missed since.
     var wasActive = false
@@ -217,7 +217,7 @@ struct Audience {
     private(set) var ignoringCount = 0
 
     var isEmpty: Bool { observers.isEmpty }
-    /// Whether it matters to somebody who has posted.
+    /// Whether it matters to an observer who has posted.
     var mindsSender: Bool { ignoringCount > 0 || listenerCount > 0 }
     /// Whether callbacks are to be run on the center's thread.
     var hasCallbacks: Bool { clientCount < observers.count }

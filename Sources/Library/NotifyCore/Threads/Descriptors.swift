@@ -21,7 +21,7 @@ package final class WakeDescriptor: Sendable {
     /// Whether the program has not closed it.
     package var isOurs: Bool { own.isOurs }
 
-    /// - Returns: false if the program has closed the descriptor, so that it wakes nobody.
+    /// - Returns: false if the program has closed the descriptor, so that it wakes no thread.
     @discardableResult
     package func signal() -> Bool {
         guard isOurs else { return false }

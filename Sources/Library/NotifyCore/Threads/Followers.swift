@@ -34,7 +34,7 @@ struct Followers<Value: Sendable>: Sendable {
         all.removeAll { $0.number == number }
     }
 
-    /// Nobody is told anything after this. Those that are returned must be told that it has ended, without the lock.
+    /// None is told anything after this. Those that are returned must be told that it has ended, without the lock.
     mutating func takeAll() -> [Follower<Value>] {
         hasEnded = true
         defer { all = [] }

@@ -6,7 +6,7 @@ import NotifyCore
 
 /// A thread for deferred work, which exists only while there is some: tokens that found a pipe full, monitored files,
 /// and names without registrations for a second.
-final class Keeper: Sendable {
+final class DeferredWork: Sendable {
     private struct State {
         var isRunning = false
         var pipes: [TokenPipe] = []
@@ -63,7 +63,7 @@ final class Keeper: Sendable {
         state.withLock { state in
             state.files?.remove(token)
             if state.files?.isEmpty == true { state.files = nil }
-            Keeper.wake(state)
+            DeferredWork.wake(state)
         }
     }
 
@@ -74,10 +74,10 @@ final class Keeper: Sendable {
     private func begin(_ change: (inout State) -> Void) -> Bool {
         state.withLock { state in
             change(&state)
-            if state.isRunning, Keeper.wake(state) { return true }
+            if state.isRunning, DeferredWork.wake(state) { return true }
             state.isRunning = false
-            guard Keeper.hasWork(state) else { return false }
-            // Without this nobody could wake the thread; the next change tries again.
+            guard DeferredWork.hasWork(state) else { return false }
+            // Without this nothing could wake the thread; the next change tries again.
             guard let wakeDescriptor = try? WakeDescriptor() else { return false }
             // Without a thread, full pipes fall behind and idle names stay registered; files are refused.
             do throws(NotifyBusError) {
@@ -143,7 +143,7 @@ final class Keeper: Sendable {
                 requests.append(pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0))
                 return false
             }
-            guard Keeper.hasWork(state) else {
+            guard DeferredWork.hasWork(state) else {
                 state.isRunning = false
                 state.wakeDescriptor = nil
                 return nil
