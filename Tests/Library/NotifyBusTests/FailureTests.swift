@@ -120,7 +120,8 @@ import Testing
         let report = result.map { String(decoding: $0.standardOutputContent, as: UTF8.self) } ?? ""
         let growth = report.split { $0.isWhitespace }.compactMap { Int($0) }
         try #require(growth.count == 3, "\(report)")
-        #expect(growth[0] == 0, "descriptors")
+        // Fewer if the last center of the first hundred was still closing its own.
+        #expect(growth[0] <= 0, "descriptors")
         #expect(growth[1] <= 0, "threads")
         // 100 bytes per center allow for the allocator's rounding, but not for anything that a center owns.
         #expect(growth[2] < 100_000, "bytes on the heap")
