@@ -396,6 +396,9 @@ class Judge:
             # suspended.
             if must:
                 until = [trouble.end for trouble in troubles if self.overlap(post, trouble)]
+                if self.observers[who].get("relay"):
+                    # So is what is still on its way through the relay.
+                    until.append(post.end + JUST_BEFORE)
                 if suspends:
                     index = last
                     while index < len(segments) - 1 and SUSPENDED in (segments[index].before, segments[index].after):
