@@ -102,6 +102,8 @@ import Testing
             try poster.synchronize(timeout: .patience)
             // If an agent did not answer in time either, it listens.
             let isHandedOver = isInTime && listener.heard.count == before
+            // The last one may have yet to learn of it.
+            try #require(waitUntil(timeout: .patience) { try agent.state(of: listener.name) != nil })
             try agent.set(listener.name, .foreground)
             let names = Set(Self.many.prefix(min(799, posts.count)).map(\.string))
             let posted = names.union(posts.elements)
