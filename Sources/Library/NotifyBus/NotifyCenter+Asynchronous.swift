@@ -1,35 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The asynchronous form of each call of a center that may wait, which the compiler selects in asynchronous code. None
-// needs a thread while it waits, and none has a timeout: cancel the task.
+// The calls that may wait. None needs a thread while it waits, and none has a timeout: cancel the task. Those of the same
+// name that have one, in NotifyCore, block the thread.
 
 extension NotifyCenter {
-    /// Posts a notification. The first post suspends the task until the bus has accepted the connection.
+    /// Connects to the bus, unless the center is connected, and suspends the task until the bus has accepted that.
     ///
-    /// Otherwise like the form that blocks. The center's threads, which a center that only posts does not have
-    /// otherwise, wait for the bus.
+    /// Nothing needs this: posting and observing connect by themselves. It is for programs that want to know at once
+    /// whether there is a bus.
     ///
-    /// - Throws: what the form that blocks throws, or an error with the code `cancelled` if the task is cancelled before
-    ///   the bus has accepted the connection. Nothing was posted then.
-    public func post(_ name: NotifyName) async throws(NotifyBusError) {
-        if !canPostAtOnce(name) {
-            try checkPermission(toPost: name)
-            try await openForPosting()
-        }
-        // It doesn't wait now; the closure makes it the form that blocks.
-        let post = { () throws(NotifyBusError) in try self.post(name) }
-        try post()
-    }
-
-    private func openForPosting() async throws(NotifyBusError) {
+    /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached, `timedOut` if it
+    ///   does not answer within 10 seconds, `cancelled`, `forked`, `closed`, or `failed` if the system is out of threads
+    ///   or descriptors.
+    public func connect() async throws(NotifyBusError) {
         let opening = Completion<Void>()
-        try openForPosting { opening.complete($0) }
+        try connect { opening.complete($0) }
         try await opening.value()
     }
 
     /// Suspends the task until every earlier post is written to the bus's socket.
     ///
-    /// - Throws: ``NotifyBusError`` with the code `disconnected` if the bus is away, `closed`, or `cancelled`.
+    /// To have every single post delivered, flush at least once in 4,096 posts: then none is coalesced.
+    ///
+    /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus is away, `closed`, or `cancelled`.
+    ///   What was posted goes on waiting.
     public func flush() async throws(NotifyBusError) {
         let written = Completion<Void>()
         flush { written.complete($0) }
@@ -40,30 +34,60 @@ extension NotifyCenter {
     ///
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus is away, `closed`, or `cancelled`.
     public func synchronize() async throws(NotifyBusError) {
-        try await openForPosting()
+        try await connect()
         let routed = Completion<Void>()
         try synchronize { routed.complete($0) }
         try await routed.value()
     }
 
-    /// Closes the center, and suspends the task until no callback is running.
+    /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`. Suspends the
+    /// task until no callback is running.
     ///
-    /// Cancelling the task does not cut this short.
+    /// Posts still waiting to be written are lost and counted; call `flush()` first if they matter. Do not wait for this
+    /// inside a callback by other means, such as a semaphore. Cancelling the task does not cut this short.
     public func close() async {
         let closed = Completion<Void>()
         close { closed.complete(.success(())) }
         try? await closed.valueDespiteCancellation()
     }
 
-    /// Observes, and suspends the task until the bus has confirmed the registration.
+    /// Observes names: calls `callback` for each notification posted from now on. Suspends the task until the bus has
+    /// confirmed the registration.
     ///
-    /// Callbacks run on a thread of the center, one at a time for the whole center.
+    /// When this returns, every later post is heard, including those of this process. Observing a name twice calls back
+    /// twice.
     ///
-    /// - Throws: what the form that blocks throws, except `timedOut`; an error with the code `cancelled` if the task is
-    ///   cancelled before the bus has answered. Nothing is registered then, but a callback that has just begun may still
-    ///   be running.
+    /// Callbacks run on a thread of the center, one at a time for the whole center. A callback may be slow: the bus
+    /// continues to be read, and deliveries are queued, up to 4,096 of them individually, then one per name. It may use
+    /// the center, and cancel its own observation.
+    ///
+    /// The corresponding C function is `notify_register_dispatch`.
+    ///
+    /// - Parameters:
+    ///   - name: the name to observe.
+    ///   - others: more names. Observing them together costs about as much as observing one.
+    ///   - ignoringOwnPosts: whether to ignore what this center posts. Posts of other centers in the process are heard.
+    ///   - callback: receives the name that was posted.
+    /// - Returns: the observation. Keep it: it ends when you cancel it or release the last reference to it.
+    /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached,
+    ///   `limitExceeded` if the bus allows no more match rules, `forked`, `closed`, or `cancelled` if the task is cancelled
+    ///   before the bus has answered. Nothing is registered then, but a callback that has just begun may still be running.
     public func addObserver(
-        for subject: NotifySubject,
+        for name: NotifyName,
+        _ others: NotifyName...,
+        ignoringOwnPosts: Bool = false,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) async throws(NotifyBusError) -> Observation {
+        try await observe(.names([name] + others), ignoringOwnPosts, nil, callback)
+    }
+
+    /// Observes everything that a subject includes, and suspends the task until the bus has confirmed the registration.
+    ///
+    /// Otherwise like `addObserver(for:_:ignoringOwnPosts:using:)`.
+    ///
+    /// - Throws: also ``NotifyBusError`` with the code `invalidName` if the subject includes nothing.
+    public func addObserver(
+        matching subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) async throws(NotifyBusError) -> Observation {
@@ -92,7 +116,7 @@ extension NotifyCenter {
         do throws(NotifyBusError) {
             try await live.value()
         } catch {
-            observation.cancelWithoutWaiting()
+            observation.cancel()
             throw error
         }
         return observation
@@ -100,11 +124,12 @@ extension NotifyCenter {
 }
 
 extension NotifyCenter.Observation {
-    /// Ends the observation, and suspends the task while its callback is running in another thread.
+    /// Ends the observation, and suspends the task while its callback is running in another thread: when this has returned,
+    /// its callback is not running and never will again.
     ///
     /// Do not wait for this inside a callback by other means, such as a semaphore. Cancelling the task does not cut this
     /// short.
-    public func cancel() async {
+    public func cancelAndWait() async {
         let idle = Completion<Void>()
         cancel { idle.complete(.success(())) }
         try? await idle.valueDespiteCancellation()

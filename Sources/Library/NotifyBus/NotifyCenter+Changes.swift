@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter {
-    /// The changes of the observing connection from now on: the bus has gone, or is back.
+    /// Whether the center is connected to its bus: first the present state, then its changes from now on.
+    ///
+    /// This does not connect. In a center that has not tried to yet the sequence begins with the outcome of the first
+    /// attempt.
     ///
     /// They come in order with the callbacks of the center. A task that does not keep up sees only the latest two. The
     /// sequence ends when the task is cancelled or the center is closed. It is for one consumer; call this again for

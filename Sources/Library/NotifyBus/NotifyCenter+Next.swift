@@ -4,14 +4,27 @@ extension NotifyCenter {
     /// The next notification posted from now on.
     ///
     /// - Parameters:
-    ///   - subject: the name, or names, to wait for; a literal is a name.
+    ///   - name: the name to wait for.
+    ///   - others: more names, any of which will do.
     ///   - ignoringOwnPosts: whether to ignore what this center posts.
     ///   - timeout: how long to wait, including for the bus; nil means without limit.
     /// - Throws: ``NotifyBusError`` with the code `timedOut` if there was none in time, `cancelled` if the task was
-    ///   cancelled, `closed` if the center is closed, or what `addObserver(for:ignoringOwnPosts:using:)` throws.
+    ///   cancelled, `closed` if the center is closed, or what `addObserver(for:_:ignoringOwnPosts:using:)` throws.
     ///   Nothing is registered afterwards.
     public func next(
-        of subject: NotifySubject,
+        of name: NotifyName,
+        _ others: NotifyName...,
+        ignoringOwnPosts: Bool = false,
+        timeout: Duration? = nil
+    ) async throws(NotifyBusError) -> NotifyName {
+        try await next(matching: .names([name] + others), ignoringOwnPosts: ignoringOwnPosts, timeout: timeout)
+    }
+
+    /// The next notification of anything that a subject includes.
+    ///
+    /// Otherwise like `next(of:_:ignoringOwnPosts:timeout:)`.
+    public func next(
+        matching subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
         timeout: Duration? = nil
     ) async throws(NotifyBusError) -> NotifyName {
@@ -24,21 +37,41 @@ extension NotifyCenter {
     ///
     /// ```swift
     /// let answer = try await center.next(of: "com.example.pong", timeout: .seconds(5)) {
-    ///     try await center.post("com.example.ping")
+    ///     try center.post("com.example.ping")
     /// }
     /// ```
     ///
     /// The corresponding command is `notify-wait --timeout 5s --then 'notify-post com.example.ping' com.example.pong`.
     ///
     /// - Parameters:
-    ///   - subject: the name, or names, to wait for; a literal is a name.
+    ///   - name: the name to wait for.
+    ///   - others: more names, any of which will do.
     ///   - ignoringOwnPosts: whether to ignore what this center posts.
     ///   - timeout: how long to wait, including for the bus and the action; nil means without limit. The action is not
     ///     interrupted.
     ///   - action: runs once, when every later post is heard. It is not run if the bus does not get that far in time.
-    /// - Throws: what `next(of:ignoringOwnPosts:timeout:)` throws, and what the action throws.
+    /// - Throws: a ``NotifyBusError``, as `next(of:_:ignoringOwnPosts:timeout:)` does; or, unchanged, whatever error the
+    ///   action throws. Nothing is registered afterwards.
     public func next(
-        of subject: NotifySubject,
+        of name: NotifyName,
+        _ others: NotifyName...,
+        ignoringOwnPosts: Bool = false,
+        timeout: Duration? = nil,
+        onceLive action: () async throws -> Void
+    ) async throws -> NotifyName {
+        try await next(
+            matching: .names([name] + others),
+            ignoringOwnPosts: ignoringOwnPosts,
+            timeout: timeout,
+            onceLive: action
+        )
+    }
+
+    /// The next notification of anything that a subject includes, after an action that leads to it.
+    ///
+    /// Otherwise like `next(of:_:ignoringOwnPosts:timeout:onceLive:)`.
+    public func next(
+        matching subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
         timeout: Duration? = nil,
         onceLive action: () async throws -> Void
@@ -87,7 +120,7 @@ private struct Wait {
 
     func end() {
         timer?.cancel()
-        observation.cancelWithoutWaiting()
+        observation.cancel()
     }
 }
 

@@ -32,6 +32,8 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
         public static let forked = Code(name: "forked")
         /// The center was closed.
         public static let closed = Code(name: "closed")
+        /// A callback waited for another to end that waits for this one.
+        public static let deadlock = Code(name: "deadlock")
         /// Anything else, such as running out of memory or descriptors.
         public static let failed = Code(name: "failed")
 
@@ -61,7 +63,14 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
     /// The name of the underlying D-Bus error, such as `org.freedesktop.DBus.Error.NoServer`; nil if there is none.
     public let busErrorName: String?
 
-    package init(_ code: Code, _ description: String, errno: Int32? = nil, busErrorName: String? = nil) {
+    /// Creates an error, for what stands in for a center in a test.
+    ///
+    /// - Parameters:
+    ///   - code: the kind of failure.
+    ///   - description: what went wrong and what to do about it, as one or two sentences.
+    ///   - errno: the error number of the underlying system call.
+    ///   - busErrorName: the name of the underlying D-Bus error.
+    public init(_ code: Code, _ description: String, errno: Int32? = nil, busErrorName: String? = nil) {
         self.code = code
         self.description = description
         self.errno = errno

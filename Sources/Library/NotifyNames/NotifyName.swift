@@ -70,7 +70,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The name as a string.
-    @inlinable public var string: String { storage.string }
+    @inlinable package var string: String { storage.string }
 
     /// The name as a string.
     public var description: String { storage.string }
@@ -201,7 +201,16 @@ extension NotifyName: ExpressibleByStringLiteral {
     ///
     /// A literal that is not a valid name is a programming error and ends the program with a message when the literal
     /// is first used or, for a constant, when the constant is. For text from elsewhere use the throwing initializer.
+    ///
+    /// The commands read `com.example.*` as a pattern; as a name it would be heard only where just that is posted. A
+    /// debug build stops there.
     public init(stringLiteral text: String) {
+        assert(
+            NamePrefix(pattern: text) == nil,
+            "“\(text)” is a pattern for the commands, and would be a name with an asterisk here. To observe every name "
+                + "that begins like this, use \(NotifySubject.spelling(of: text)). If it is the name, use "
+                + "NotifyName(rawValue:)."
+        )
         do throws(NotifyBusError) {
             // Not `NotifyName(text)` with a literal, which would recurse.
             try self.init(text)
@@ -213,7 +222,7 @@ extension NotifyName: ExpressibleByStringLiteral {
 
 extension NotifyName: RawRepresentable, Codable {
     /// The name as a string.
-    public var rawValue: String { string }
+    @inlinable public var rawValue: String { storage.string }
 
     /// Creates a name from a string; nil if it is not a valid one.
     public init?(rawValue: String) {

@@ -28,11 +28,11 @@ import Testing
         var desktop = try RawBusClient(address: agent.bus.address)
         let center = agent.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(for: "com.example.a") { heard.append($0) }
+        let observation = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { heard.append($0) }
         #expect(!center.lifecycle.followsDesktop)
         try setForeground(agent, desktop, 1)
         // It has not opted in.
-        try center.post("com.example.a")
+        try center.postOnceConnected("com.example.a")
         #expect(heard.wait(forCount: 1))
         try center.lifecycle.setFollowsDesktop(true) { _ in }
         #expect(center.lifecycle.followsDesktop)
@@ -47,11 +47,11 @@ import Testing
         try setForeground(agent, desktop, 1)
         #expect(waitUntil { center.lifecycle.state == .background })
         // The program's own report overrides the focus.
-        try center.lifecycle.report(.foreground)
+        try center.lifecycle.report(.foreground, timeout: .seconds(10))
         #expect(center.lifecycle.state == .foreground)
         // A person overrides both: the report is recorded, and nothing changes.
         try agent.set("pid:\(getpid())", .background)
-        try center.lifecycle.report(.foreground)
+        try center.lifecycle.report(.foreground, timeout: .seconds(10))
         #expect(center.lifecycle.state == .background)
         observation.cancel()
     }
@@ -91,7 +91,7 @@ import Testing
         try center.lifecycle.setFollowsDesktop(true) { _ in }
         let observer = try RawBusClient(address: agent.bus.address)
         try setForeground(agent, observer, 1)
-        let observation = try center.addObserver(for: "com.example.a") { _ in }
+        let observation = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { _ in }
         #expect(waitUntil { center.lifecycle.state == .background })
         try center.lifecycle.setFollowsDesktop(false) { _ in }
         #expect(waitUntil { center.lifecycle.state == .foreground })

@@ -48,7 +48,7 @@ import Testing
         for number in 0..<ScaleTests.observers {
             let center = NotifyCenter(bus: .address(address))
             let names = try [NotifyName("com.example.all"), NotifyName("com.example.own.\(number)")]
-            kept.append((center, try await center.addObserver(for: .names(names)) { _ in heard.add() }))
+            kept.append((center, try await center.addObserver(matching: .names(names)) { _ in heard.add() }))
         }
         // A report is for the whole process, and returns when it is in force for all its connections. On a busy machine
         // all of them may take longer than the agent's limit; repeating the report continues the wait.
@@ -67,14 +67,14 @@ import Testing
         let toBackground = try report(.background)
         guard kept.allSatisfy({ $0.0.lifecycle.state == .background }) else { exit(2) }
         let poster = NotifyCenter(bus: .address(address))
-        try await poster.post("com.example.all")
+        try poster.postOnceConnected("com.example.all")
         try await poster.synchronize()
         let toForeground = try report(.foreground)
         guard kept.allSatisfy({ $0.0.lifecycle.state == .foreground }) else { exit(3) }
-        try await poster.post("com.example.all")
+        try poster.postOnceConnected("com.example.all")
         guard heard.wait(for: ScaleTests.observers, timeout: .patience) else { exit(4) }
         let toSuspended = try report(.suspended)
-        try await poster.post("com.example.all")
+        try poster.postOnceConnected("com.example.all")
         try await poster.synchronize()
         let resumed = try report(.foreground)
         guard heard.wait(for: 2 * ScaleTests.observers, timeout: .patience) else { exit(5) }

@@ -102,7 +102,7 @@ struct HibernationTests {
         try scene.waitForStatus("logind live")
         let center = NotifyCenter(bus: .address(scene.bus.address))
         func post() throws {
-            try center.post("com.example.scene")
+            try center.postOnceConnected("com.example.scene")
             try center.synchronize(timeout: .patience)
         }
         try scene.wait(for: ["\(observer.pid) foreground default"])

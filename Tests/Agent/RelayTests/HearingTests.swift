@@ -42,7 +42,9 @@ struct HearingTests {
         let scene = try RelayScene(kind)
         let sandbox = try scene.makeSandbox()
         let outside = Recorder<NotifyName>()
-        let observation = try scene.poster.addObserver(for: .prefix("com.example.")) { outside.append($0) }
+        let observation = try scene.poster.addObserver(matching: .prefix("com.example."), timeout: .seconds(25)) {
+            outside.append($0)
+        }
         let post = "\(shellWord(try productPath("notify-post"))) com.example.a com.example.b"
         let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b", "--then", post, in: sandbox)
         try observer.waitForOutputLines(2)
@@ -66,11 +68,13 @@ struct HearingTests {
             let sandbox = try scene.makeSandbox()
             let center = NotifyCenter(bus: .address(sandbox.busAddress))
             let (all, foreign) = (Recorder<NotifyName>(), Recorder<NotifyName>())
-            let first = try center.addObserver(for: "com.example.a") { all.append($0) }
-            let second = try center.addObserver(for: "com.example.a", ignoringOwnPosts: true) { foreign.append($0) }
+            let first = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { all.append($0) }
+            let second = try center.addObserver(for: "com.example.a", ignoringOwnPosts: true, timeout: .seconds(25)) {
+                foreign.append($0)
+            }
             for _ in 0..<100 {
-                try center.post("com.example.a")
-                try center.synchronize()
+                try center.postOnceConnected("com.example.a")
+                try center.synchronize(timeout: nil)
                 try scene.post(["com.example.a"])
             }
             try center.barrier(timeout: .patience)

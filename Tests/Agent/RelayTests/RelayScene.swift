@@ -101,7 +101,7 @@ final class RelayScene: Sendable {
     }
 
     func post(_ names: [String]) throws {
-        for name in names { try poster.post(NotifyName(name)) }
-        try poster.synchronize()
+        for name in names { try poster.postOnceConnected(NotifyName(name)) }
+        try poster.synchronize(timeout: nil)
     }
 }

@@ -60,16 +60,19 @@ struct Witness {
     mutating func add(_ name: String, prefix: String? = nil) {
         var observation: NotifyCenter.Observation?
         note("R", name) {
-            let subject: NotifySubject = if let prefix { .prefix(prefix) } else { .name(try NotifyName(name)) }
+            let subject: NotifySubject =
+                if let prefix { .prefix(try NotifyPrefix(prefix)) } else { .name(try NotifyName(name)) }
             let center = centers[observations.count % centers.count]
-            observation = try center.addObserver(for: subject) { [record] name in record.write("H", "\(name)") }
+            observation = try center.addObserver(matching: subject, timeout: .seconds(25)) { [record] name in
+                record.write("H", "\(name)")
+            }
         }
         observations[name] = observation
     }
 
     mutating func cancel(_ name: String) {
         guard let observation = observations.removeValue(forKey: name) else { return }
-        note("C", name) { observation.cancel() }
+        note("C", name) { try observation.cancelAndWait(timeout: nil) }
     }
 
     /// Reads the state of a name.
@@ -104,13 +107,15 @@ struct Witness {
         case "prefix": add(argument + "*", prefix: argument)
         case "cancel": cancel(argument)
         case "post":
-            note("P", argument) { try center.post(NotifyName(argument)) }
+            note("P", argument) { try center.postOnceConnected(NotifyName(argument)) }
         case "flush": note("Y", "-") { try center.synchronize(timeout: .seconds(5)) }
         case "report":
             let states: [String: NotifyCenter.Lifecycle.State] = [
                 "foreground": .foreground, "background": .background, "suspended": .suspended,
             ]
-            if let state = states[argument] { note("S", argument) { try center.lifecycle.report(state) } }
+            if let state = states[argument] {
+                note("S", argument) { try center.lifecycle.report(state, timeout: .seconds(10)) }
+            }
         case "set":
             let words = argument.split(separator: " ")
             note("V", argument) { try center.setState(UInt64(words[1]) ?? 0, of: NotifyName(String(words[0]))) }

@@ -65,10 +65,10 @@ struct CProgramTests {
         let program = try library.start("two-names-one-select.c", on: bus)
         _ = try program.waitForOutputLines(1)
         for name in ["com.example.power", "com.example.network", "com.example.power"] {
-            try center.post(NotifyName(name))
+            try center.postOnceConnected(NotifyName(name))
         }
         #expect(try program.waitForOutputLines(4).dropFirst() == ["power", "network", "power"])
-        try center.post("com.example.quit")
+        try center.postOnceConnected("com.example.quit")
         let result = try program.wait()
         #expect(result.status == 0 && result.lines.suffix(2) == ["open", "closed"])
     }
@@ -76,11 +76,11 @@ struct CProgramTests {
     @Test func `a daemon reloads for its signal and for its name`() throws {
         let program = try library.start("reload-on-hangup.c", on: bus)
         _ = try program.waitForOutputLines(1)
-        try center.post("com.example.daemon.reload")
+        try center.postOnceConnected("com.example.daemon.reload")
         _ = try program.waitForOutputLines(2)
         program.send(signal: SIGHUP)
         _ = try program.waitForOutputLines(3)
-        try center.post("com.example.daemon.reload")
+        try center.postOnceConnected("com.example.daemon.reload")
         #expect(try program.waitForOutputLines(4) == Array(repeating: "configured", count: 4))
     }
 
@@ -116,7 +116,9 @@ struct CProgramTests {
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: "com.example.second") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.second", timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         let folder = try TemporaryFolder()
         for round in 1...5 {
             let program = try library.start("closes-all.c", [reuse, "\(folder.path)/\(round)"], on: bus)
@@ -248,7 +250,7 @@ private struct PostedCheck {
     init(_ bus: PrivateBus) throws { center = NotifyCenter(bus: .address(bus.address)) }
 
     func post(_ name: String) throws {
-        try center.post(NotifyName(name))
+        try center.postOnceConnected(NotifyName(name))
         try center.synchronize(timeout: .patience)
     }
 }

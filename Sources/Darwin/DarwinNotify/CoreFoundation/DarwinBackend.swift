@@ -69,7 +69,7 @@ final class DarwinBackend: CenterBackend {
         _ userInfo: CFDictionary?
     ) -> CFNotificationError.Cause? {
         do throws(NotifyBusError) {
-            try DarwinCenter.shared.post(NotifyName(name.rawValue))
+            try DarwinCenter.shared.postOnceConnected(NotifyName(name.rawValue))
             return nil
         } catch {
             return .refused(name, error)

@@ -79,14 +79,15 @@ extension NotifyCenter {
         }
 
         /// Reports to the agent which state this program is in, and waits until that is in effect for all its
-        /// observers. Blocks the thread; asynchronous code uses a form that does not.
+        /// observers. Blocks the thread.
         ///
         /// What the user has set with `notify-lifecycle` takes precedence: then the agent notes the report for later,
         /// and ``state`` does not change until the user releases it.
         ///
         /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or
         ///   `disconnected` if the bus cannot be reached, `timedOut`, or `failed` with what the agent said.
-        public func report(_ state: State, timeout: Duration = .seconds(10)) throws(NotifyBusError) {
+        @available(*, noasync, message: "It blocks the thread; use 'await report(_:)'.")
+        public func report(_ state: State, timeout: Duration) throws(NotifyBusError) {
             let outcome = Barrier()
             center.engine.prepareToWait()
             try report(state) { outcome.complete($0) }

@@ -6,11 +6,16 @@ import Glibc
 extension NotifyCenter {
     /// Posts a notification to every observer of its name, in all processes on the bus, including this one.
     ///
-    /// The first post opens the connection on the caller's thread; other threads that post meanwhile wait for it. After
-    /// that a post never blocks: it is written immediately or, if the bus does not keep up, queued in the center. Up to
-    /// 4,096 posts are queued individually; beyond that, a post whose name is already queued is coalesced with the
-    /// queued one, and new names are queued up to 65,536 in all. Posts from one thread reach each observer in order. It
-    /// is not an error if nobody observes the name.
+    /// This never blocks. A post is written at once or, if there is no connection yet or the bus does not keep up, queued in
+    /// the center, which opens a connection and writes what is queued when it can. Up to 4,096 posts are queued
+    /// individually; beyond that, a post whose name is already queued is coalesced with the queued one, and new names are
+    /// queued up to 65,536 in all. Posts from one thread reach each observer in order. It is not an error if nobody
+    /// observes the name.
+    ///
+    /// So a post that has returned may still be waiting: without a bus it waits until there is one. ``connectionChanges()``
+    /// and ``isConnected`` say whether there is, ``waitingPosts`` how many wait, and those that were waiting when the center
+    /// was closed are counted as ``Statistics/lost``. To know at once whether there is a bus, call `connect()` first; to
+    /// know that what was posted is written, `flush()` afterwards.
     ///
     /// The bus does not keep up when it is not reading; dbus-broker also when it has not yet written the last 256 posts
     /// to observers that read promptly. This keeps a storm of posts from piling up in the bus until it disconnects
@@ -19,52 +24,100 @@ extension NotifyCenter {
     /// When the program returns from `main` or calls `exit`, queued posts are written first, for at most 1 second.
     /// `_exit`, `exec` and signals end it immediately, and queued posts are lost.
     ///
-    /// The corresponding C function is `notify_post`.
+    /// The corresponding C function is `notify_post`, which first waits for a connection.
     ///
-    /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached, `queueFull`
-    ///   if 65,536 names are queued, `notPermitted` if the name belongs to someone else, `timedOut` if the bus does not
-    ///   accept the connection within 10 seconds, `forked` in the child of a process that used the bus, `closed` after
-    ///   `close()`. Nothing was posted then.
+    /// - Throws: ``NotifyBusError`` with the code `notPermitted` if the name belongs to someone else, `queueFull` if 65,536
+    ///   names are queued, `forked` in the child of a process that used the bus, `closed` after the center was closed, or
+    ///   `failed` if the system is out of threads or descriptors. Nothing was posted then.
     public func post(_ name: NotifyName) throws(NotifyBusError) {
+        guard try !postInProcess(name) else { return }
+        if let needsLeader = try engine.outbox.postAtOnce(name) {
+            if needsLeader { try wakeLeader() }
+        } else {
+            // Without a thread that opens a connection it would wait for ever.
+            try engine.start()
+            ExitFlush.cover(engine.outbox)
+            try engine.outbox.postLater(name)
+            engine.wake()
+        }
+        engine.localEcho.note(name)
+    }
+
+    /// Posts a notification, but waits for a connection first if there is none: for commands and C programs, which
+    /// want to know that there is a bus. The first one is opened on the caller's thread.
+    ///
+    /// - Throws: what `post(_:)` throws; also ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be
+    ///   reached, or `timedOut` if it does not accept the connection within 10 seconds. Nothing was posted then.
+    package func postOnceConnected(_ name: NotifyName) throws(NotifyBusError) {
+        guard try !postInProcess(name) else { return }
+        if try engine.outbox.postOnceConnected(name) { try wakeLeader() }
+        engine.localEcho.note(name)
+    }
+
+    /// Posts a name that does not leave the process, and checks any other.
+    ///
+    /// - Returns: whether it was posted.
+    @inline(__always)
+    private func postInProcess(_ name: NotifyName) throws(NotifyBusError) -> Bool {
         if linux_is_cut_off() { throw .forked }
         switch name.storage.scope {
         case .process:
             if engine.isStopped { throw .closed }
             engine.counters.posted.increment()
             ProcessHub.post(name, by: engine.counters)
-            return engine.localEcho.note(name)
+            engine.localEcho.note(name)
+            return true
         case .ordinary: break
         case .owned, .reserved: try checkPermission(toPost: name)
         }
-        if try engine.outbox.post(name) {
-            ExitFlush.cover(engine.outbox)
-            do throws(NotifyBusError) {
-                try engine.start()
-                engine.wake()
-            } catch {
-                if error.code == .closed { throw error }
-                // It is queued, and will be written once there is a thread again.
-                engine.outbox.noteLackOfLeader()
-            }
-        }
-        engine.localEcho.note(name)
+        return false
     }
 
-    /// Opens the connection for posting, unless it is open, without waiting for the bus.
+    /// Has the leader write what is queued.
+    private func wakeLeader() throws(NotifyBusError) {
+        ExitFlush.cover(engine.outbox)
+        do throws(NotifyBusError) {
+            try engine.start()
+            engine.wake()
+        } catch {
+            if error.code == .closed { throw error }
+            // It is queued, and will be written once there is a thread again.
+            engine.outbox.noteLackOfLeader()
+        }
+    }
+
+    /// Connects to the bus, unless the center is connected, and waits until the bus has accepted that. Blocks the thread.
     ///
-    /// - Parameter completion: called once with the outcome, in this call or on the thread that reads. After that, posting
-    ///   does not wait.
-    package func openForPosting(
+    /// Nothing needs this: posting and observing connect by themselves. It is for programs that want to know at once
+    /// whether there is a bus.
+    ///
+    /// - Parameter timeout: how long to wait, at most 10 seconds.
+    /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached, `timedOut` if it
+    ///   does not answer in time, `forked`, `closed`, or `failed` if the system is out of threads or descriptors.
+    @available(*, noasync, message: "It blocks the thread; use 'await connect()'.")
+    public func connect(timeout: Duration) throws(NotifyBusError) {
+        if linux_is_cut_off() { throw .forked }
+        let deadline = MonotonicTime.after(timeout)
+        // A program that only posts needs no threads: starting two would take it 0.4 ms.
+        if engine.threads == nil, try !engine.outbox.open(until: deadline) { return }
+        let barrier = Barrier()
+        try openForPosting(barrier)
+        engine.prepareToWait()
+        try barrier.wait(until: deadline, for: "accept the connection")
+    }
+
+    /// The same without waiting.
+    ///
+    /// - Parameter completion: called once with the outcome, in this call or on the thread that reads.
+    package func connect(
         then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) {
-        if engine.outbox.wasOpen { return completion(.success(())) }
-        try engine.start()
-        if engine.outbox.open(Barrier(completion)) { engine.wake() }
+        try openForPosting(Barrier(completion))
     }
 
-    /// Whether posting this name does not have to wait: the bus has accepted the connection, or is not needed.
-    package func canPostAtOnce(_ name: NotifyName) -> Bool {
-        name.staysInProcess || engine.outbox.wasOpen
+    private func openForPosting(_ barrier: Barrier) throws(NotifyBusError) {
+        try engine.start()
+        if engine.outbox.open(barrier) { engine.wake() }
     }
 
     /// Waits until every earlier post is written to the bus's socket. Blocks the thread.
@@ -72,9 +125,10 @@ extension NotifyCenter {
     /// To have every single post delivered, flush at least once in 4,096 posts: then none is coalesced.
     ///
     /// - Parameter timeout: how long to wait; nil means without limit.
-    /// - Throws: ``NotifyBusError`` with the code `timedOut`, `disconnected` if the bus is away, `failed` if the system
-    ///   has no thread or descriptor left, or `closed`.
-    public func flush(timeout: Duration? = nil) throws(NotifyBusError) {
+    /// - Throws: ``NotifyBusError`` with the code `timedOut`, `noBus` or `disconnected` if the bus is away, `failed` if the
+    ///   system has no thread or descriptor left, or `closed`. What was posted goes on waiting.
+    @available(*, noasync, message: "It blocks the thread; use 'await flush()'.")
+    public func flush(timeout: Duration?) throws(NotifyBusError) {
         if engine.outbox.isWritten { return }
         try engine.start()
         engine.wake()
@@ -103,7 +157,8 @@ extension NotifyCenter {
     ///
     /// - Parameter timeout: how long to wait; nil means without limit.
     /// - Throws: ``NotifyBusError`` with the code `timedOut`, `noBus` or `disconnected` if the bus is away, or `closed`.
-    public func synchronize(timeout: Duration? = nil) throws(NotifyBusError) {
+    @available(*, noasync, message: "It blocks the thread; use 'await synchronize()'.")
+    public func synchronize(timeout: Duration?) throws(NotifyBusError) {
         let deadline = MonotonicTime.after(timeout)
         let barrier = Barrier()
         // A program that only posts, such as notify-post, needs no threads: starting two would take it 0.4 ms.
@@ -118,7 +173,7 @@ extension NotifyCenter {
         try barrier.wait(until: deadline)
     }
 
-    /// The same without waiting, once `openForPosting` has succeeded.
+    /// The same without waiting, once `connect` has succeeded.
     package func synchronize(
         then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) {

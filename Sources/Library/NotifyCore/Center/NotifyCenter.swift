@@ -4,7 +4,7 @@
 ///
 /// ```swift
 /// let center = NotifyCenter.session
-/// let observation = try center.addObserver(for: "com.example.backup.done") { name in
+/// let observation = try await center.addObserver(for: "com.example.backup.done") { name in
 ///     print("heard", name)
 /// }
 /// try center.post("com.example.backup.done")
@@ -14,7 +14,8 @@
 /// posting and, once there are observers, one for reading. It can be used from any thread. If the bus goes away, the
 /// center reconnects and registers every observer again.
 ///
-/// A center lives as long as you keep it or one of its observations. Releasing it does not block.
+/// A center lives as long as you keep it or one of its observations. Releasing it does not block; what was posted before
+/// there was a connection is still written if there is a bus.
 public final class NotifyCenter: Sendable {
     /// The center for the session bus, shared by the whole process.
     public static let session = NotifyCenter(bus: .session)
@@ -33,8 +34,7 @@ public final class NotifyCenter: Sendable {
     /// A center that waits for the bus is for a program that may start before the bus. Observing then does not fail if
     /// the bus can't be reached or does not answer: it returns immediately, and the connection changes to
     /// ``ConnectionChange/Kind/disconnected``; once the bus is available, the observers are registered, and
-    /// ``ConnectionChange/Kind/reconnected`` follows. Anything posted before that is not heard. Posting fails as in any
-    /// other center.
+    /// ``ConnectionChange/Kind/connected`` follows. Anything that others post before that is not heard.
     ///
     /// - Parameters:
     ///   - bus: the bus to use.
@@ -60,15 +60,15 @@ public final class NotifyCenter: Sendable {
         self.bus = bus
         let receiver = Receiver(
             BusLink(bus: bus, answerLimit: nil),
-            onConnectionChange: { [connection] loss in
-                let change = loss.map { ConnectionChange.disconnected($0) } ?? .reconnected
-                onConnectionChange?(change)
+            onConnectionChange: { [connection] change, isReturn in
                 connection.report(change)
+                if isReturn { onConnectionChange?(change) }
             },
             onPost: onPost
         )
+        receiver.connectionState = connection
         peer = LifecyclePeer(receiver)
-        engine = Engine(receiver, waitsForBus: waitsForBus)
+        engine = Engine(receiver, waitsForBus: waitsForBus) { [connection] in connection.report(posting: $0) }
     }
 
     /// Creates a center whose observing connection also serves a peer.
@@ -84,21 +84,28 @@ public final class NotifyCenter: Sendable {
 
     deinit {
         // Whoever releases the last reference may hold something that one of its threads waits for.
-        engine.stop(waits: false)
+        engine.stopOnceConnected()
         endChanges()
     }
 
-    /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`.
+    /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`. Waits for a
+    /// callback that is running in another thread, and blocks the thread meanwhile.
     ///
-    /// Do not call this while you hold something that a callback waits for, such as a lock or the main queue: it waits
-    /// for a callback that is running in another thread. Inside a callback it does not wait for that one.
+    /// Do not call this while you hold something that a callback waits for, such as a lock or the main queue. Inside a
+    /// callback it does not wait for that one.
     ///
-    /// When this returns, no callback is running (except the one that made this call) and none will run. Posts still
-    /// waiting to be written are lost and counted as dropped; call `flush(timeout:)` first if they matter. This blocks
-    /// the thread while a callback is running; asynchronous code uses a form that does not.
-    public func close() {
-        engine.close()
+    /// When this has returned, no callback is running (except the one that made this call) and none will run. Posts still
+    /// waiting to be written are lost and counted; call `flush(timeout:)` first if they matter.
+    ///
+    /// - Parameter timeout: how long to wait; nil means without limit.
+    /// - Throws: ``NotifyBusError`` with the code `deadlock` if a callback that is running waits, perhaps by way of others,
+    ///   for the end of the one that makes this call, or `timedOut`. The center is closed in any case: a callback may be
+    ///   running, but none begins.
+    @available(*, noasync, message: "It blocks the thread; use 'await close()'.")
+    public func close(timeout: Duration?) throws(NotifyBusError) {
+        let ending = engine.close(until: .after(timeout))
         endChanges()
+        try ending.get()
     }
 
     /// Closes the center without waiting.
@@ -115,9 +122,10 @@ public final class NotifyCenter: Sendable {
     }
 
     /// The counters of the center.
-    public var statistics: Statistics {
-        engine.counters.statistics(waiting: engine.outbox.waitingCount)
-    }
+    public var statistics: Statistics { engine.counters.statistics }
+
+    /// How many posts are waiting to be written, because there is no connection yet or the bus does not keep up.
+    public var waitingPosts: Int { engine.outbox.waitingCount }
 
     /// Opens the observing connection, and keeps it open as long as the peer needs it.
     package func open() throws(NotifyBusError) {

@@ -3,14 +3,13 @@
 import Synchronization
 
 extension NotifyCenter {
-    /// The counters of a center since its creation. All of them only grow, except ``waiting``.
+    /// The counters of a center since its creation. All of them only grow.
     public struct Statistics: Hashable, Sendable {
         /// Posts that were accepted, including coalesced ones.
         public let posted: Int
-        /// Posts that were coalesced with an equal one still waiting to be written, because the bus did not keep up.
+        /// Posts that were coalesced with an equal one still waiting to be written, because there was no connection yet or
+        /// the bus did not keep up.
         public let coalescedPosts: Int
-        /// Posts currently waiting to be written.
-        public let waiting: Int
         /// Callbacks that ran, and names passed to an `AsyncSequence`.
         public let delivered: Int
         /// Deliveries that were coalesced with an equal one still waiting, because the observer did not keep up.
@@ -18,15 +17,15 @@ extension NotifyCenter {
         /// Lost deliveries and posts: an observer's queue was full of other names, the sender of a `user.uid.` name
         /// could not be verified, a center was closed with posts waiting, or a post was still on its way when the
         /// program went into the background.
-        public let dropped: Int
+        public let lost: Int
         /// Signals that looked like posts but were rejected.
-        public let ignored: Int
+        public let rejected: Int
         /// How often the bus came back and every observer was registered again.
         public let reconnects: Int
         /// How often a running bus has closed the observing connection, as dbus-broker does when a user's programs
         /// leave too much unread. Every observed name was delivered once afterwards, as it may have been posted
         /// meanwhile; posts that match only a prefix are lost, and can't be counted.
-        public let cutOffs: Int
+        public let forcedDisconnects: Int
 
         /// All coalesced posts and deliveries.
         public var coalesced: Int { coalescedPosts + coalescedDeliveries }
@@ -34,17 +33,16 @@ extension NotifyCenter {
 }
 
 extension Counters {
-    func statistics(waiting: Int) -> NotifyCenter.Statistics {
+    var statistics: NotifyCenter.Statistics {
         NotifyCenter.Statistics(
             posted: posted.load(ordering: .relaxed),
             coalescedPosts: coalescedPosts.load(ordering: .relaxed),
-            waiting: waiting,
             delivered: delivered.load(ordering: .relaxed),
             coalescedDeliveries: coalescedDeliveries.load(ordering: .relaxed),
-            dropped: dropped.load(ordering: .relaxed),
-            ignored: ignored.load(ordering: .relaxed),
+            lost: lost.load(ordering: .relaxed),
+            rejected: rejected.load(ordering: .relaxed),
             reconnects: reconnects.load(ordering: .relaxed),
-            cutOffs: cutOffs.load(ordering: .relaxed)
+            forcedDisconnects: forcedDisconnects.load(ordering: .relaxed)
         )
     }
 }

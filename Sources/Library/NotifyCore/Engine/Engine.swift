@@ -71,10 +71,17 @@ final class Engine: CallbackThread {
     /// Whether every registration is kept if there is no bus, and completed when there is one.
     let waitsForBus: Bool
     private let life = Monitor(Life.idle)
+    /// Told of each change of the posting connection, with the callbacks.
+    let onPostingChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
 
     /// - Parameter observing: belongs to the engine's threads from now on.
-    init(_ observing: Receiver, waitsForBus: Bool = false) {
+    init(
+        _ observing: Receiver,
+        waitsForBus: Bool = false,
+        onPostingChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)? = nil
+    ) {
         self.waitsForBus = waitsForBus
+        self.onPostingChange = onPostingChange
         self.observing = observing
         counters = observing.counters
         registry = observing.registry
@@ -139,6 +146,14 @@ final class Engine: CallbackThread {
         threads?.stop(waits: waits)
         outbox.close()
         registry.close()
+    }
+
+    /// Stops the threads without waiting, once posts that wait for the first connection, or for the next one, are written,
+    /// or there turns out to be no bus.
+    func stopOnceConnected() {
+        guard outbox.awaitsConnection, threads != nil else { return stop(waits: false) }
+        let isNeeded = outbox.open(Barrier { _ in self.enqueue { self.stop(waits: false) } })
+        if isNeeded { wake() }
     }
 
     /// Makes the reading thread check for work.

@@ -22,7 +22,9 @@ protocol ReceiverDelegate: AnyObject {
 /// object, not a struct that mutates itself: `isUndisturbed` summarizes those.
 package final class Receiver: BusHearer {
     package let link: BusLink
-    private let onConnectionChange: (@Sendable (_ loss: NotifyBusError?) -> Void)?
+    private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange, _ isReturn: Bool) -> Void)?
+    /// Told of each change at once, on the thread that reads.
+    var connectionState: ConnectionChanges?
     /// Notified of each post that observers hear and of its sender; nil if nobody is interested.
     let onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)?
     unowned var delegate: (any ReceiverDelegate)?
@@ -68,10 +70,11 @@ package final class Receiver: BusHearer {
 
     /// - Parameters:
     ///   - link: belongs to this from now on.
-    ///   - onConnectionChange: called when the connection is lost, with the reason, and when everything is registered again.
+    ///   - onConnectionChange: called with each change of the connection; also with whether it is one that observers must
+    ///     know: they may miss posts, or everything is registered again.
     init(
         _ link: BusLink,
-        onConnectionChange: (@Sendable (_ loss: NotifyBusError?) -> Void)?,
+        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange, _ isReturn: Bool) -> Void)?,
         onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.link = link
@@ -201,7 +204,7 @@ package final class Receiver: BusHearer {
             guard let message = connection.next() else { return nil }
             switch message.kind {
             case .signal: if let arrival = arrival(from: message) { return arrival }
-            case .invalid: counters.ignored.increment()
+            case .invalid: counters.rejected.increment()
             case .reply, .error, .call, .longCall, .disconnected: break
             }
             link.handle(message)
@@ -227,7 +230,7 @@ package final class Receiver: BusHearer {
             }
         }
         for topic in topics { sendRules(of: topic) }
-        noteRestored()
+        if isReplacement || isAwaited { noteRestored() } else { report(.connected, isReturn: false) }
         let barriers = earlyBarriers
         earlyBarriers = []
         for barrier in barriers { raise(barrier) }
@@ -238,12 +241,15 @@ package final class Receiver: BusHearer {
         guard isReplacement || isAwaited, unrestored == 0 else { return }
         if isReplacement { counters.reconnects.increment() }
         (isReplacement, isAwaited) = (false, false)
-        reportConnection(loss: nil)
+        report(.connected, isReturn: true)
     }
 
-    private func reportConnection(loss: NotifyBusError?) {
+    /// - Parameter isOver: whether nobody wants the connection any more.
+    private func report(_ change: NotifyCenter.ConnectionChange, isReturn: Bool, isOver: Bool = false) {
         guard let onConnectionChange else { return }
-        if let callbacks { callbacks.enqueue { onConnectionChange(loss) } } else { onConnectionChange(loss) }
+        connectionState?.note(isOver ? nil : change)
+        guard let callbacks else { return onConnectionChange(change, isReturn) }
+        callbacks.enqueue { onConnectionChange(change, isReturn) }
     }
 
     func linkIsLost() {
@@ -288,7 +294,7 @@ package final class Receiver: BusHearer {
         isReplacement = hasLost
         let isNews = hasLost && wasReady || hasWaiters && !hasLost && !isAwaited
         isAwaited = hasWaiters && !hasLost
-        if isNews { reportConnection(loss: error) }
+        if isNews || wasReady { report(.disconnected(error), isReturn: isNews, isOver: !isWanted) }
         return isWanted
     }
 

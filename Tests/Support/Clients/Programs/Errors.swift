@@ -14,6 +14,7 @@ func wait(_ center: NotifyCenter) async throws -> Bool {
 
 func postIfThereIsABus(_ center: NotifyCenter) throws {
     do {
+        try center.connect(timeout: .seconds(1))
         try center.post("com.example.done")
     } catch let error where error.code == .noBus {
         print(error)
@@ -22,7 +23,7 @@ func postIfThereIsABus(_ center: NotifyCenter) throws {
 
 func observe(_ text: String, _ center: NotifyCenter) -> NotifyCenter.Observation? {
     do throws(NotifyBusError) {
-        return try center.addObserver(for: .name(NotifyName(text))) { print($0) }
+        return try center.addObserver(for: NotifyName(text), timeout: .seconds(5)) { print($0) }
     } catch {
         switch error.code {
         case .invalidName, .notPermitted: print("wrong name:", error)
@@ -38,7 +39,7 @@ func describe(_ center: NotifyCenter, _ change: NotifyCenter.ConnectionChange) -
     var texts: [String] = []
     switch change.kind {
     case .disconnected: texts.append("away")
-    case .reconnected: texts.append("back")
+    case .connected: texts.append("there")
     default: break
     }
     switch center.lifecycle.state {
