@@ -13,6 +13,15 @@ extension NotifyCenter {
         }
 
         package let kind: Kind
+        /// The bus itself, if it is inside this process.
+        let process: ProcessBus?
+
+        package init(kind: Kind) { self.init(kind: kind, process: nil) }
+
+        init(kind: Kind, process: ProcessBus?) {
+            self.kind = kind
+            self.process = process
+        }
 
         /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS`, or found at `$XDG_RUNTIME_DIR/bus`, or else at
         /// `/run/user/UID/bus`, if that belongs to the user.
@@ -29,8 +38,9 @@ extension NotifyCenter.Bus {
     ///
     /// The environment is ignored in a program that runs with the rights of another user.
     ///
-    /// - Throws: ``NotifyBusError`` with the code `noBus` if there is no session bus.
+    /// - Throws: ``NotifyBusError`` with the code `noBus` if there is no session bus, or the bus is inside this process.
     public func resolveAddress() throws(NotifyBusError) -> String {
+        if process != nil { throw NotifyBusError(.noBus, "A bus inside the process has no address.") }
         switch kind {
         case .address(let address):
             return address
@@ -87,6 +97,7 @@ extension NotifyCenter.Bus {
         switch kind {
         case .session: "the session bus"
         case .system: "the system bus"
+        case .address where process != nil: "the bus inside this process"
         case .address(let address): "the bus at '\(address)'"
         }
     }

@@ -10,6 +10,14 @@ extension NotifyBusError {
         "This process was forked from one that used the bus and can't use its connection; call exec, or fork earlier."
     )
 
+    static func queueFull(_ name: NotifyName, _ count: Int) -> NotifyBusError {
+        NotifyBusError(
+            .queueFull,
+            "The post of '\(name)' was rejected: \(count) names are already queued and the bus is not reading them; "
+                + "call flush() before posting more."
+        )
+    }
+
     static let deadlock = NotifyBusError(
         .deadlock,
         "This callback waits for the end of another, which waits for the end of this one. Neither runs again, but the "

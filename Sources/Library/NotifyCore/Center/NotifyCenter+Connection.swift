@@ -5,13 +5,13 @@ extension NotifyCenter {
     ///
     /// False before its first use. A connection that is lost is noticed at once if there is an observer, and otherwise
     /// when something is posted.
-    public var isConnected: Bool { (connection.current ?? engine.outbox.present)?.kind == .connected }
+    public var isConnected: Bool { (connection.current ?? engine.present)?.kind == .connected }
 
     /// Reports the present state of the connection, if anything is known of it, and its changes from now on, on the
     /// center's thread.
     ///
     /// - Returns: the number by which to end that.
     package func follow(_ follower: Follower<ConnectionChange>) -> (changes: ConnectionChanges, number: Int) {
-        (connection, connection.add(follower, present: engine.outbox.present))
+        (connection, connection.add(follower, present: engine.present))
     }
 }

@@ -47,6 +47,7 @@ extension NotifyCenter {
         ) throws(NotifyBusError) {
             guard let peer = center.peer, !center.engine.isStopped else { throw .closed }
             peer.states.followsDesktop = follows
+            if center.engine.process != nil { return completion(.success(())) }
             try center.open()
             let isAccepted = center.perform { _ in
                 peer.followDesktop(follows)
@@ -99,7 +100,8 @@ extension NotifyCenter {
             _ state: State,
             then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
         ) throws(NotifyBusError) {
-            guard let peer = center.peer else { throw .closed }
+            guard let peer = center.peer, !center.engine.isStopped else { throw .closed }
+            if center.engine.process != nil { throw .noAgent }
             try center.open()
             guard center.perform({ _ in peer.report(state.value, then: completion) }) else { throw .closed }
         }

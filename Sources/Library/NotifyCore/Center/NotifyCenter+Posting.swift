@@ -70,7 +70,10 @@ extension NotifyCenter {
         case .ordinary: break
         case .owned, .reserved: try checkPermission(toPost: name)
         }
-        return false
+        guard let process = engine.process else { return false }
+        try process.post(name, by: engine)
+        engine.localEcho.note(name)
+        return true
     }
 
     /// Has the leader write what is queued.
@@ -97,6 +100,7 @@ extension NotifyCenter {
     @available(*, noasync, message: "It blocks the thread; use 'await connect()'.")
     public func connect(timeout: Duration) throws(NotifyBusError) {
         if linux_is_cut_off() { throw .forked }
+        if let process = engine.process { return try engine.checkProcess(process) }
         let deadline = MonotonicTime.after(timeout)
         // A program that only posts needs no threads: starting two would take it 0.4 ms.
         if engine.threads == nil, try !engine.outbox.open(until: deadline) { return }
@@ -112,6 +116,10 @@ extension NotifyCenter {
     package func connect(
         then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) {
+        if let process = engine.process {
+            try engine.checkProcess(process)
+            return completion(.success(()))
+        }
         try openForPosting(Barrier(completion))
     }
 
@@ -129,6 +137,7 @@ extension NotifyCenter {
     ///   system has no thread or descriptor left, or `closed`. What was posted goes on waiting.
     @available(*, noasync, message: "It blocks the thread; use 'await flush()'.")
     public func flush(timeout: Duration?) throws(NotifyBusError) {
+        if let process = engine.process { return try engine.checkProcess(process, hasWritten: true) }
         if engine.outbox.isWritten { return }
         try engine.start()
         engine.wake()
@@ -140,8 +149,12 @@ extension NotifyCenter {
 
     /// The same without waiting.
     package func flush(then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void) {
-        if engine.outbox.isWritten { return completion(.success(())) }
+        if engine.process == nil, engine.outbox.isWritten { return completion(.success(())) }
         do throws(NotifyBusError) {
+            if let process = engine.process {
+                try engine.checkProcess(process, hasWritten: true)
+                return completion(.success(()))
+            }
             try engine.start()
         } catch {
             return completion(.failure(error))
@@ -159,6 +172,7 @@ extension NotifyCenter {
     /// - Throws: ``NotifyBusError`` with the code `timedOut`, `noBus` or `disconnected` if the bus is away, or `closed`.
     @available(*, noasync, message: "It blocks the thread; use 'await synchronize()'.")
     public func synchronize(timeout: Duration?) throws(NotifyBusError) {
+        if let process = engine.process { return try engine.checkProcess(process) }
         let deadline = MonotonicTime.after(timeout)
         let barrier = Barrier()
         // A program that only posts, such as notify-post, needs no threads: starting two would take it 0.4 ms.
@@ -177,6 +191,10 @@ extension NotifyCenter {
     package func synchronize(
         then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) {
+        if let process = engine.process {
+            try engine.checkProcess(process)
+            return completion(.success(()))
+        }
         try engine.start()
         try engine.outbox.raise(Barrier(completion), until: nil)
         engine.wake()

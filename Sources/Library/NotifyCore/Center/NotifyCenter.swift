@@ -125,12 +125,12 @@ public final class NotifyCenter: Sendable {
     public var statistics: Statistics { engine.counters.statistics }
 
     /// How many posts are waiting to be written, because there is no connection yet or the bus does not keep up.
-    public var waitingPosts: Int { engine.outbox.waitingCount }
+    public var waitingPosts: Int { engine.process?.waitingCount(of: engine) ?? engine.outbox.waitingCount }
 
     /// Opens the observing connection, and keeps it open as long as the peer needs it.
     package func open() throws(NotifyBusError) {
         try engine.start()
-        engine.command(.open)
+        if engine.process == nil { engine.command(.open) }
     }
 
     /// Runs a closure with the observing connection, on the thread that reads.

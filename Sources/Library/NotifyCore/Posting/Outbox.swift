@@ -210,11 +210,7 @@ final class Outbox: Sendable {
         case .queued: break
         case .coalesced: counters.coalescedPosts.increment()
         case .full:
-            throw NotifyBusError(
-                .queueFull,
-                "The post of '\(name)' was rejected: \(state.queue.count) names are already queued and the bus is "
-                    + "not reading them; call flush() before posting more."
-            )
+            throw .queueFull(name, state.queue.count)
         }
         counters.posted.increment()
         defer { state.lacksLeader = false }

@@ -118,6 +118,7 @@ package final class Receiver: BusHearer {
     }
 
     private func add(_ topic: Topic) {
+        if let process = link.bus.process { return add(topic, to: process) }
         switch link.phase {
         case .ready:
             // In this order: when the bus has the rules, it has passed on to the agent what they are for. Together, so that
@@ -137,6 +138,18 @@ package final class Receiver: BusHearer {
         }
     }
 
+    private func add(_ topic: Topic, to process: ProcessBus) {
+        if process.isConnected {
+            registry.settle { _ in topic.state = .active }
+        } else if topic.waitsForBus {
+            registry.settle(absence: .disconnected) { _ in }
+            // It may have come back just before.
+            if process.isConnected { registry.settleWaiting() }
+        } else {
+            registry.settle { _ in topic.state = .failed(.disconnected) }
+        }
+    }
+
     private func remove(_ topic: Topic) {
         guard case .ready = link.phase else { return }
         removeRules(of: topic)
@@ -151,6 +164,7 @@ package final class Receiver: BusHearer {
     }
 
     private func raise(_ barrier: Barrier) {
+        if link.bus.process?.isConnected == false { return barrier.complete(.failure(.disconnected)) }
         switch link.phase {
         case .ready:
             // What a relay holds for this program was posted before.

@@ -34,6 +34,29 @@ func observe(_ text: String, _ center: NotifyCenter) -> NotifyCenter.Observation
     }
 }
 
+/// What stands in for a center in a test may throw and say the same.
+struct Unreachable {
+    func post(_ name: NotifyName) throws(NotifyBusError) {
+        throw NotifyBusError(.notPermitted, "'\(name)' belongs to another user.")
+    }
+
+    var change: NotifyCenter.ConnectionChange { .disconnected(NotifyBusError(.noBus, "There is no bus.")) }
+}
+
+/// A bus for tests.
+func pingIsAnswered() async throws -> Bool {
+    let bus = NotifyCenter.Bus.inProcess()
+    let (server, client) = (NotifyCenter(bus: bus), NotifyCenter(bus: bus))
+    let observation = try await server.addObserver(for: "com.example.ping") { _ in try? server.post("com.example.pong")
+    }
+    defer { observation.cancel() }
+    bus.disconnect()
+    bus.reconnect()
+    return try await client.next(of: "com.example.pong", timeout: .seconds(5)) {
+        try client.post("com.example.ping")
+    } == "com.example.pong"
+}
+
 /// Values that may get more cases.
 func describe(_ center: NotifyCenter, _ change: NotifyCenter.ConnectionChange) -> [String] {
     var texts: [String] = []
