@@ -17,11 +17,11 @@ import Testing
         let names = try (0..<100).map { try NotifyName("com.example.n\($0 % 10)") }
         var kept = [
             try await centers[0].addObserver(matching: .prefix("com.example.")) { heard.append($0) },
-            try await centers[1].addObserver(matching: .prefix("com.example."), queue: .global(qos: .utility)) {
+            try await centers[1].addObserver(matching: .everything, queue: .global(qos: .utility)) {
                 onQueue.append($0)
             },
-            try await centers[1].addObserver(matching: .prefix("com.example."), ignoringOwnPosts: true) { _ in strange.add() },
-            try await stranger.addObserver(matching: .prefix("com.example.")) { _ in strange.add() },
+            try await centers[1].addObserver(matching: .everything, ignoringOwnPosts: true) { _ in strange.add() },
+            try await stranger.addObserver(matching: .everything) { _ in strange.add() },
         ]
         let sequence = try await centers[2].notifications(for: names[0], names[1])
         for name in names { try centers[1].post(name) }
@@ -59,7 +59,7 @@ import Testing
     @Test func `while it is away posts wait, and what asks for it is an error`() async throws {
         let (center, other) = (NotifyCenter(bus: bus), NotifyCenter(bus: bus))
         let heard = Recorder<NotifyName>()
-        let observation = try await center.addObserver(matching: .prefix("com.example.")) { heard.append($0) }
+        let observation = try await center.addObserver(matching: .everything) { heard.append($0) }
         var changes = center.connectionChanges().makeAsyncIterator()
         #expect(await changes.next(isolation: nil) == .connected)
         #expect(center.isConnected)
@@ -107,6 +107,24 @@ import Testing
         try center.barrier(timeout: .patience)
         #expect(heard.value == 0)
         observation.cancel()
+    }
+
+    @Test func `names that stay in the process stay on it, and need it not`() async throws {
+        let (center, other, stranger) = (
+            NotifyCenter(bus: bus), NotifyCenter(bus: bus), NotifyCenter(bus: .inProcess())
+        )
+        let (heard, strange) = (Recorder<NotifyName>(), Counter())
+        let prefix = try await center.addObserver(matching: .prefix("self.")) { heard.append($0) }
+        let foreign = try await stranger.addObserver(for: "self.in-process") { _ in strange.add() }
+        bus.disconnect()
+        let name = try await center.addObserver(for: "self.in-process") { heard.append($0) }
+        try other.post("self.in-process")
+        #expect(heard.wait(forCount: 2))
+        #expect(heard.elements == ["self.in-process", "self.in-process"])
+        try stranger.post("self.in-process")
+        try stranger.barrier(timeout: .patience)
+        #expect(strange.value == 1 && heard.count == 2)
+        withExtendedLifetime((prefix, foreign, name)) {}
     }
 
     @Test func `there is no agent on it`() async throws {

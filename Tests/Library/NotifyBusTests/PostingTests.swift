@@ -17,7 +17,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let (observing, center) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
-        let observation = try observing.addObserver(matching: .everything, timeout: .patience) { heard.append($0) }
+        let observation = try observing.addObserver(matching: .prefix("com.example."), timeout: .patience) {
+            heard.append($0)
+        }
         bus.stop()
         for name in PostingTests.names { try center.post(name) }
         #expect(center.waitingPosts == 3 && !center.isConnected)
@@ -110,7 +112,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let observing = bus.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try observing.addObserver(matching: .everything, timeout: .patience) { heard.append($0) }
+        let observation = try observing.addObserver(matching: .prefix("com.example."), timeout: .patience) {
+            heard.append($0)
+        }
         for name in PostingTests.names { try NotifyCenter(bus: .address(bus.address)).post(name) }
         #expect(heard.wait(forCount: 3, timeout: .patience))
         observation.cancel()

@@ -44,7 +44,8 @@ final class ProcessBus: Sendable {
     func post(_ name: NotifyName, by center: any ProcessBusMember) throws(NotifyBusError) {
         try state.withLock { state throws(NotifyBusError) in
             guard let index = state.index(of: center) else { throw .closed }
-            if state.isConnected {
+            // Names that begin with `self.` need no bus.
+            if state.isConnected || name.staysInProcess {
                 for member in state.centers { member.hear(name, from: center.counters) }
             } else {
                 switch state.members[index].queue.enqueue(name) {
@@ -99,7 +100,7 @@ protocol ProcessBusMember: AnyObject, Sendable {
 extension NotifyCenter.Bus {
     /// A bus inside this process, for tests: names stay in the process, and no daemon is needed.
     ///
-    /// Centers with the same value meet, and no others. Everything that a center does goes as on a bus that answers at once:
+    /// Centers with the same value meet, and no others, also for names that begin with `self.`. Everything that a center does goes as on a bus that answers at once:
     /// callbacks run on the center's thread or the queue, and `flush()` and `synchronize()` return immediately. There is no
     /// lifecycle agent, so every center is in the foreground.
     ///

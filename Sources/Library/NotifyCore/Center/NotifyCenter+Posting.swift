@@ -61,13 +61,13 @@ extension NotifyCenter {
     private func postInProcess(_ name: NotifyName) throws(NotifyBusError) -> Bool {
         if linux_is_cut_off() { throw .forked }
         switch name.storage.scope {
-        case .process:
+        case .process where engine.process == nil:
             if engine.isStopped { throw .closed }
             engine.counters.posted.increment()
             ProcessHub.post(name, by: engine.counters)
             engine.localEcho.note(name)
             return true
-        case .ordinary: break
+        case .ordinary, .process: break
         case .owned, .reserved: try checkPermission(toPost: name)
         }
         guard let process = engine.process else { return false }

@@ -85,6 +85,9 @@ extension Engine {
         var processKeys: [Topic.Key] = []
         for key in keys {
             switch key {
+            // Such a bus is in the process, and apart from others there.
+            case _ where process != nil:
+                busKeys.append(key)
             case .name(let name) where name.storage.scope == .process:
                 processKeys.append(key)
             case .name:

@@ -139,7 +139,8 @@ package final class Receiver: BusHearer {
     }
 
     private func add(_ topic: Topic, to process: ProcessBus) {
-        if process.isConnected {
+        let needsNoBus = if case .name(let name) = topic.key { name.staysInProcess } else { false }
+        if process.isConnected || needsNoBus {
             registry.settle { _ in topic.state = .active }
         } else if topic.waitsForBus {
             registry.settle(absence: .disconnected) { _ in }
