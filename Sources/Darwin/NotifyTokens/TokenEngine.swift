@@ -279,6 +279,8 @@ package enum BusChoice {
         switch NotifyCenter.Bus.inEnvironment?.kind {
         case .session, nil: .session
         case .system: .system
+        // Inside the process, for tests: no daemon is needed.
+        case .address("process:"): NotifyCenter(bus: .inProcess())
         case .address(let address): NotifyCenter(bus: .address(address))
         }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
 import Synchronization
 
 extension NotifyCenter {
@@ -142,7 +143,7 @@ private final class NotificationFeed: Sendable {
     }
 
     func next() async -> NotifyName? {
-        await client.next(from: observation.observer)
+        await client.next(from: observation.core.observer).map { NotifyName($0) }
     }
 
     func cancel() {
@@ -153,16 +154,16 @@ private final class NotificationFeed: Sendable {
 /// Hands what an observer hears to the task that waits for it.
 private final class SequenceClient: ObserverClient {
     private struct State {
-        var waiting: UnsafeContinuation<NotifyName?, Never>?
+        var waiting: UnsafeContinuation<CoreName?, Never>?
         var isEnded = false
     }
 
     private let state = Mutex(State())
 
-    func next(from observer: Observer) async -> NotifyName? {
+    func next(from observer: Observer) async -> CoreName? {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                let answer: NotifyName?? = state.withLock { state in
+                let answer: CoreName?? = state.withLock { state in
                     if state.isEnded || Task.isCancelled { return .some(nil) }
                     precondition(
                         state.waiting == nil,
@@ -180,7 +181,7 @@ private final class SequenceClient: ObserverClient {
     }
 
     func wake(for observer: Observer) {
-        let served: (UnsafeContinuation<NotifyName?, Never>, NotifyName)? = state.withLock { state in
+        let served: (UnsafeContinuation<CoreName?, Never>, CoreName)? = state.withLock { state in
             guard let continuation = state.waiting, let name = observer.takeNextToHandOver() else { return nil }
             state.waiting = nil
             return (continuation, name)
@@ -193,7 +194,7 @@ private final class SequenceClient: ObserverClient {
         takeWaiting()?.resume(returning: nil)
     }
 
-    private func takeWaiting() -> UnsafeContinuation<NotifyName?, Never>? {
+    private func takeWaiting() -> UnsafeContinuation<CoreName?, Never>? {
         state.withLock { state in
             defer { state.waiting = nil }
             return state.waiting

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Dispatch
+import NotifyCore
 
 // Observing with callbacks on a dispatch queue, and on the main actor.
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
+
 extension NotifyCenter {
     /// The next notification posted from now on.
     ///
@@ -30,7 +32,7 @@ extension NotifyCenter {
     ) async throws(NotifyBusError) -> NotifyName {
         let wait = try startWaiting(subject, ignoringOwnPosts, timeout)
         defer { wait.end() }
-        return try await wait.notification.value()
+        return NotifyName(try await wait.notification.value())
     }
 
     /// The next notification, after an action that leads to it: a request, say, whose answer this waits for.
@@ -80,7 +82,7 @@ extension NotifyCenter {
         defer { wait.end() }
         try await wait.live.value()
         try await action()
-        return try await wait.notification.value()
+        return NotifyName(try await wait.notification.value())
     }
 
     private func startWaiting(
@@ -88,17 +90,19 @@ extension NotifyCenter {
         _ ignoringOwnPosts: Bool,
         _ timeout: Duration?
     ) throws(NotifyBusError) -> Wait {
-        let (live, notification) = (Completion<Void>(), Completion<NotifyName>())
-        let observation = try startObserving(
-            subject,
-            ignoringOwnPosts: ignoringOwnPosts,
-            waitsForBus: waitsForBus,
-            client: FirstClient(notification: notification),
-            whenLive: { result in
-                live.complete(result)
-                if case .failure(let error) = result { notification.complete(.failure(error)) }
-            }
-        )
+        let (live, notification) = (Completion<Void>(), Completion<CoreName>())
+        let observation = try rethrowing { () throws(CoreError) in
+            try core.startObserving(
+                subject.core,
+                ignoringOwnPosts: ignoringOwnPosts,
+                waitsForBus: core.waitsForBus,
+                client: FirstClient(notification: notification),
+                whenLive: { result in
+                    live.complete(result)
+                    if case .failure(let error) = result { notification.complete(.failure(error)) }
+                }
+            )
+        }
         // A longer time than the clock can add is no limit.
         let timer = MonotonicTime.after(timeout).flatMap { _ in timeout }.map { timeout in
             Task {
@@ -114,8 +118,8 @@ extension NotifyCenter {
 /// An observer of one notification, and the timer that ends the wait for it.
 private struct Wait {
     let live: Completion<Void>
-    let notification: Completion<NotifyName>
-    let observation: NotifyCenter.Observation
+    let notification: Completion<CoreName>
+    let observation: CoreCenter.Observation
     let timer: Task<Void, Never>?
 
     func end() {
@@ -126,7 +130,7 @@ private struct Wait {
 
 /// Completes with the first name that an observer hears.
 private struct FirstClient: ObserverClient {
-    let notification: Completion<NotifyName>
+    let notification: Completion<CoreName>
 
     func wake(for observer: Observer) {
         if let name = observer.takeNextToHandOver() { notification.complete(.success(name)) }
@@ -137,8 +141,8 @@ private struct FirstClient: ObserverClient {
     }
 }
 
-extension NotifyBusError {
-    fileprivate static func notInTime(_ description: String) -> NotifyBusError {
-        NotifyBusError(.timedOut, description)
+extension CoreError {
+    fileprivate static func notInTime(_ description: String) -> CoreError {
+        CoreError(.timedOut, description)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -25,7 +25,7 @@ import Testing
             try poster.postOnceConnected(new)
             let prefix = "org.example.added.\(round)."
             added.append(
-                try center.addObserver(matching: .prefix(NotifyPrefix(prefix)), timeout: .seconds(25)) {
+                try center.addObserver(matching: .prefix(prefix), timeout: .seconds(25)) {
                     heard.append($0.string)
                 }
             )

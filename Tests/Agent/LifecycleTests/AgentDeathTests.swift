@@ -2,8 +2,13 @@
 
 import Glibc
 import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
+
+/// Most tests need no more than the core.
+private typealias NotifyCenter = NotifyCore.NotifyCenter
+private typealias NotifyBusError = NotifyCore.NotifyBusError
 
 @Suite struct AgentDeathTests {
     @Test(arguments: busKinds)
@@ -85,7 +90,7 @@ import Testing
         let name = try center.observingName()
         var generator = SystemRandomNumberGenerator()
         for round in 0..<20 {
-            let states: [NotifyCenter.Lifecycle.State] = [.background, .suspended, .foreground]
+            let states: [LifecycleState] = [.background, .suspended, .foreground]
             let finished = Counter()
             startThread { [agent] in
                 // Happens somewhere in the middle of what follows.
@@ -119,11 +124,11 @@ import Testing
         kill(agent.agentProcess, SIGSTOP)
         defer { kill(agent.agentProcess, SIGCONT) }
         for round in 0..<20 {
-            let center = agent.makeCenter()
-            let outcomes = Recorder<NotifyBusError.Code?>()
-            func ask(_ question: @escaping @Sendable () async throws(NotifyBusError) -> Void) {
+            let center = NotifyBus.NotifyCenter(bus: .address(agent.bus.address))
+            let outcomes = Recorder<NotifyBus.NotifyBusError.Code?>()
+            func ask(_ question: @escaping @Sendable () async throws(NotifyBus.NotifyBusError) -> Void) {
                 Task {
-                    do throws(NotifyBusError) {
+                    do throws(NotifyBus.NotifyBusError) {
                         try await question()
                         outcomes.append(nil)
                     } catch {
@@ -131,8 +136,8 @@ import Testing
                     }
                 }
             }
-            ask { () async throws(NotifyBusError) in try await center.lifecycle.report(.background) }
-            ask { () async throws(NotifyBusError) in try await center.lifecycle.setFollowsDesktop(true) }
+            ask { () async throws(NotifyBus.NotifyBusError) in try await center.lifecycle.report(.background) }
+            ask { () async throws(NotifyBus.NotifyBusError) in try await center.lifecycle.setFollowsDesktop(true) }
             // At any moment of that.
             usleep(UInt32(round * 200))
             try? center.close(timeout: nil)

@@ -2,8 +2,13 @@
 
 import Glibc
 import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
+
+/// Most tests need no more than the core.
+private typealias NotifyCenter = NotifyCore.NotifyCenter
+private typealias NotifyName = NotifyCore.NotifyName
 
 /// A program that follows the desktop through the library. LockTests covers the screen lock.
 @Suite struct DesktopTests {
@@ -60,7 +65,7 @@ import Testing
     func `opting in returns when the agent has noted it, and also if there is none`(kind: BusKind) async throws {
         let agent = try AgentBus(kind)
         let desktop = try RawBusClient(address: agent.bus.address)
-        let center = agent.makeCenter()
+        let center = NotifyBus.NotifyCenter(bus: .address(agent.bus.address))
         let observation = try await center.addObserver(for: "com.example.a") { _ in }
         try setForeground(agent, desktop, 1)
         // The agent takes its time to note the focus.
@@ -79,7 +84,9 @@ import Testing
         try await center.lifecycle.setFollowsDesktop(true)
         #expect(center.lifecycle.followsDesktop)
         await center.close()
-        let error = await #expect(throws: NotifyBusError.self) { try await center.lifecycle.setFollowsDesktop(false) }
+        let error = await #expect(throws: NotifyBus.NotifyBusError.self) {
+            try await center.lifecycle.setFollowsDesktop(false)
+        }
         #expect(error?.code == .closed)
         withExtendedLifetime(observation) {}
     }

@@ -7,6 +7,11 @@ import Testing
 
 @testable import NotifyCore
 
+/// Most tests need no more than the core.
+private typealias NotifyCenter = NotifyCore.NotifyCenter
+private typealias NotifyName = NotifyCore.NotifyName
+private typealias NotifyBusError = NotifyCore.NotifyBusError
+
 @Suite struct GateTests {
     @Test(arguments: busKinds)
     func `a background observer gets nothing, then or later`(kind: BusKind) throws {
@@ -238,7 +243,7 @@ import Testing
         await #expect(processExitsWith: .success) {
             let address = try handedOver(to: "own-report")
             // In a process of its own, because a report is for the whole process.
-            let center = NotifyCenter(bus: .address(address))
+            let center = NotifyBus.NotifyCenter(bus: .address(address))
             let poster = NotifyCenter(bus: .address(address))
             let count = Counter()
             let changes = try center.lifecycle.changes()
@@ -246,11 +251,11 @@ import Testing
             try await center.lifecycle.report(.background)
             guard center.lifecycle.state == .background else { exit(2) }
             try poster.postOnceConnected("com.example.self")
-            try await poster.synchronize()
+            try await poster.synchronize(timeout: .patience)
             try await center.lifecycle.report(.foreground)
             try poster.postOnceConnected("com.example.self")
             guard count.wait(for: 1) else { exit(3) }
-            try center.barrier()
+            try center.core.barrier()
             guard count.value == 1 else { exit(4) }
             var iterator = changes.makeAsyncIterator()
             guard await iterator.next(isolation: nil) == .foreground else { exit(5) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -123,7 +123,7 @@ import Testing
         let listener = try Listener(agent, names: ["com.example.a"])
         let (isDone, failures) = (Counter(), Recorder<String>())
         startThread {
-            var states = [NotifyCenter.Lifecycle.State.background, .foreground]
+            var states = [LifecycleState.background, .foreground]
             while isDone.value == 0 {
                 states.swapAt(0, 1)
                 do { try listener.center.lifecycle.report(states[0], timeout: .patience) } catch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import Synchronization
 import TestSupport
 import Testing
@@ -59,7 +59,7 @@ import Testing
         let scene = try Scene(kind)
         try scene.add("com.example.untold")
         for number in 0..<50 {
-            let subject = NotifySubject.prefix(try NotifyPrefix("org.example.\(number)."))
+            let subject = NotifySubject.prefix("org.example.\(number).")
             scene.observations.append(try scene.center.addObserver(matching: subject, timeout: .seconds(25)) { _ in })
         }
         // A removal follows everything.

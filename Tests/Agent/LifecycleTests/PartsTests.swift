@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -50,7 +50,7 @@ import Testing
         let centers = heard.map { _ in agent.makeCenter() }
         let prefix = "com.example.parts."
         let observations = try zip(centers, heard).map { center, heard in
-            try center.addObserver(matching: .prefix(NotifyPrefix(prefix)), timeout: .seconds(25)) {
+            try center.addObserver(matching: .prefix(prefix), timeout: .seconds(25)) {
                 heard.append($0.string)
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -80,7 +80,7 @@ struct HearingTests {
             try center.barrier(timeout: .patience)
             #expect(all.count == 200)
             #expect(foreign.count == 100)
-            #expect(center.visibility == .everyone)
+            #expect(center.obstacleToHearing == nil)
             first.cancel()
             second.cancel()
             withExtendedLifetime(sandbox) {}

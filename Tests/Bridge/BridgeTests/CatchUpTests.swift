@@ -3,7 +3,7 @@
 import CommandSupport
 import Glibc
 import NotifyBridge
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 

@@ -2,7 +2,7 @@
 
 import Glibc
 import NotifyBridge
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 

@@ -11,6 +11,11 @@
 
 import Glibc
 import NotifyBus
+import NotifyCore
+
+typealias NotifyCenter = NotifyBus.NotifyCenter
+typealias NotifyName = NotifyBus.NotifyName
+typealias NotifySubject = NotifyBus.NotifySubject
 
 /// Writes a line for each thing that was done or heard.
 struct Record: Sendable {
@@ -79,7 +84,7 @@ struct Witness {
     func get(_ name: String) {
         let begin = Record.now
         do {
-            record.write("G", since: begin, "\(name) \(try center.state(of: NotifyName(name)))")
+            record.write("G", since: begin, "\(name) \(try center.core.state(of: CoreName(name)))")
         } catch {
             record.write("G", since: begin, status: 1, "\(name) 0 \(error)")
         }
@@ -107,7 +112,7 @@ struct Witness {
         case "prefix": add(argument + "*", prefix: argument)
         case "cancel": cancel(argument)
         case "post":
-            note("P", argument) { try center.postOnceConnected(NotifyName(argument)) }
+            note("P", argument) { try center.core.postOnceConnected(CoreName(argument)) }
         case "flush": note("Y", "-") { try center.synchronize(timeout: .seconds(5)) }
         case "report":
             let states: [String: NotifyCenter.Lifecycle.State] = [
@@ -118,7 +123,7 @@ struct Witness {
             }
         case "set":
             let words = argument.split(separator: " ")
-            note("V", argument) { try center.setState(UInt64(words[1]) ?? 0, of: NotifyName(String(words[0]))) }
+            note("V", argument) { try center.core.setState(UInt64(words[1]) ?? 0, of: CoreName(String(words[0]))) }
         case "get": get(argument)
         case "cut": cut()
         case "sync":

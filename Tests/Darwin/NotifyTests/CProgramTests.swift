@@ -92,6 +92,21 @@ struct CProgramTests {
         #expect(result.lines.sorted() == ["done 1, same token", "done 2, same token", "hello from the block, 3 times"])
     }
 
+    @Test(.enabled(if: CLibrary.dispatch != nil, "the toolchain has no libdispatch"))
+    func `what is no block is refused, such as a Swift closure in a declaration by hand`() throws {
+        let result = try run(library.compileWithBlocks("not-a-block.c"), environment: library.environment(bus))
+        #expect(result.status == 0, "\(result.errorOutput)")
+        #expect(result.lines == ["6 -1", "0"])
+    }
+
+    @Test func `with NOTIFYBUS_ADDRESS=process names stay in the process, and there need be no bus`() throws {
+        var environment = library.environment(bus)
+        environment["NOTIFYBUS_ADDRESS"] = "process:"
+        environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nonexistent/bus"
+        let result = try run(library.compile("in-process.c"), environment: environment)
+        #expect(result.lines == ["0", "0", "1", "0"], "\(result.errorOutput)")
+    }
+
     @Test func `without libdispatch notify_register_dispatch says so, and everything else works`() throws {
         let result = try library.start("no-dispatch.c", on: bus).wait()
         #expect(result.lines == ["6 -1", "10", "0"])

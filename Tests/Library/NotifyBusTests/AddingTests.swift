@@ -10,8 +10,8 @@ import Testing
     @Test(arguments: busKinds)
     func `posts that arrive while a thread adds observers are heard once each and in order`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let center = bus.makeCenter()
-        let poster = bus.makeCenter()
+        let center = bus.makeCoreCenter()
+        let poster = bus.makeCoreCenter()
         let names = try (0..<50).map { try NotifyName("com.example.heard.\($0)") }
         let heard = Recorder<String>()
         let observation = try center.addObserver(matching: .names(names), timeout: .seconds(25)) {
@@ -41,7 +41,7 @@ import Testing
     @Test(arguments: busKinds)
     func `a thread that waits for a bus that does not answer holds up nobody else`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let center = bus.makeCenter()
+        let center = bus.makeCoreCenter()
         let first = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in }
         bus.stop()
         let outcomes = Recorder<NotifyBusError.Code?>()

@@ -7,6 +7,10 @@ import Testing
 
 @testable import NotifyCore
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// Nobody waits for something that can't come any more.
 @Suite struct ClosingTests {
     @Test(arguments: busKinds)
@@ -68,7 +72,7 @@ import Testing
                 }
             }
         }
-        let outbox = center.engine.outbox
+        let outbox = center.core.engine.outbox
         try #require(waitUntil { outbox.state.withLock { !$0.laterBarriers.isEmpty } })
         withExtendedLifetime(hanging) {}
         hanging = nil
@@ -123,7 +127,7 @@ import Testing
             }
             try centers[0].postOnceConnected("com.example.x")
             try #require(begun.wait(for: 3))
-            let observers = observations.map(\.observer)
+            let observers = observations.map(\.core.observer)
             for observer in observers { observer.cancel() }
             observers[0].whenIdle { told.add() }
             for _ in 0..<30_000 { observers[1].whenIdle {} }
@@ -141,6 +145,6 @@ import Testing
         let center = NotifyCenter(bus: .address("unix:path=/nonexistent"))
         try? center.close(timeout: nil)
         #expect(throws: NotifyBusError.self) { try center.lifecycle.changes() }
-        #expect(center.peer?.states.isFollowed == false)
+        #expect(center.core.peer?.states.isFollowed == false)
     }
 }

@@ -6,6 +6,8 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+
 /// A pool of one thread, like Swift's cooperative pool on a machine with one core.
 private final class OneThread: TaskExecutor {
     private let queue = DispatchQueue(label: "org.notifybus.test.one-thread")

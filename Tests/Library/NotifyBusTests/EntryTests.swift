@@ -5,6 +5,9 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// How a connection enters a bus, and that it does whatever the bus expects.
 @Suite struct EntryTests {
     /// Whether a post from a center at this address reaches an observer there.

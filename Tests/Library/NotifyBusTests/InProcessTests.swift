@@ -6,6 +6,10 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// A bus inside the process, for tests of programs.
 @Suite struct InProcessTests {
     private let bus = NotifyCenter.Bus.inProcess()

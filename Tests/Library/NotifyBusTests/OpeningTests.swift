@@ -6,6 +6,10 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// The promises while a connection is opened, especially with a hanging bus.
 @Suite struct OpeningTests {
     @Test func `a first post that waits for a hanging bus holds nobody else up`() throws {

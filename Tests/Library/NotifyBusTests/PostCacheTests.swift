@@ -55,7 +55,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let forger = try RawBusClient(address: bus.address)
         let others = try forger.uniqueNames()
-        let center = bus.makeCenter()
+        let center = bus.makeCoreCenter()
         let heard = Recorder<NotifyName>()
         let observation = try center.addObserver(for: "com.example.real", timeout: .seconds(25)) { heard.append($0) }
         let observer = try #require(try forger.uniqueNames().subtracting(others).first)

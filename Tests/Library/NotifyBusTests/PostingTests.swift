@@ -6,6 +6,10 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// A post never blocks: without a connection it waits in the center, and the center gets one.
 @Suite struct PostingTests {
     private static let names: [NotifyName] = ["com.example.a", "com.example.b", "com.example.c"]

@@ -5,6 +5,11 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifySubject = NotifyBus.NotifySubject
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// What is observed, and how errors are told apart.
 @Suite struct SubjectTests {
     @Test(arguments: busKinds)

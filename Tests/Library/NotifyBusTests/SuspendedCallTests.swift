@@ -7,6 +7,10 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// Asynchronous calls while a bus delays its answer: they end when their task is cancelled, and need no thread.
 @Suite struct SuspendedCallTests {
     private static let calls: [(String, @Sendable (NotifyCenter) async throws -> Void)] = [

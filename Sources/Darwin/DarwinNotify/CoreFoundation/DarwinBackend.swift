@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
-import NotifyBus
+import NotifyCore
 import NotifyTokens
 
 /// The Darwin notify center: as on Darwin, it stands on notify(3), where registrations of one name share an

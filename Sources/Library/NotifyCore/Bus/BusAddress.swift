@@ -5,7 +5,7 @@ import Glibc
 
 extension NotifyCenter {
     /// Which bus a center uses. More kinds may be added.
-    public struct Bus: Hashable, Sendable {
+    package struct Bus: Hashable, Sendable {
         package enum Kind: Hashable, Sendable {
             case session
             case system
@@ -25,11 +25,11 @@ extension NotifyCenter {
 
         /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS`, or found at `$XDG_RUNTIME_DIR/bus`, or else at
         /// `/run/user/UID/bus`, if that belongs to the user.
-        public static var session: Bus { Bus(kind: .session) }
+        package static var session: Bus { Bus(kind: .session) }
         /// The system bus, as given by `DBUS_SYSTEM_BUS_ADDRESS` or found at its standard address.
-        public static var system: Bus { Bus(kind: .system) }
+        package static var system: Bus { Bus(kind: .system) }
         /// The bus at a D-Bus address, such as `unix:path=/run/user/1000/bus`.
-        public static func address(_ address: String) -> Bus { Bus(kind: .address(address)) }
+        package static func address(_ address: String) -> Bus { Bus(kind: .address(address)) }
     }
 }
 
@@ -39,7 +39,7 @@ extension NotifyCenter.Bus {
     /// The environment is ignored in a program that runs with the rights of another user.
     ///
     /// - Throws: ``NotifyBusError`` with the code `noBus` if there is no session bus, or the bus is inside this process.
-    public func resolveAddress() throws(NotifyBusError) -> String {
+    package func resolveAddress() throws(NotifyBusError) -> String {
         if process != nil { throw NotifyBusError(.noBus, "A bus inside the process has no address.") }
         switch kind {
         case .address(let address):

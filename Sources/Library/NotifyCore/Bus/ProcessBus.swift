@@ -98,29 +98,16 @@ protocol ProcessBusMember: AnyObject, Sendable {
 }
 
 extension NotifyCenter.Bus {
-    /// A bus inside this process, for tests: names stay in the process, and no daemon is needed.
-    ///
-    /// Centers with the same value meet, and no others, also for names that begin with `self.`. Everything that a center does goes as on a bus that answers at once:
-    /// callbacks run on the center's thread or the queue, and `flush()` and `synchronize()` return immediately. There is no
-    /// lifecycle agent, so every center is in the foreground.
-    ///
-    /// ```swift
-    /// let bus = NotifyCenter.Bus.inProcess()
-    /// let (server, client) = (NotifyCenter(bus: bus), NotifyCenter(bus: bus))
-    /// ```
-    public static func inProcess() -> NotifyCenter.Bus {
+    /// A bus inside this process, for tests.
+    package static func inProcess() -> NotifyCenter.Bus {
         NotifyCenter.Bus(kind: .address("process:"), process: ProcessBus())
     }
 
-    /// Makes a bus of `inProcess()` go away, as if it had ended: centers are disconnected, and what they post waits.
-    ///
-    /// For any other bus this is a programming error, and ends the program with a message.
-    public func disconnect() { ofThisProcess.set(isConnected: false) }
+    /// Makes a bus of `inProcess()` go away, as if it had ended.
+    package func disconnect() { ofThisProcess.set(isConnected: false) }
 
-    /// Makes a bus of `inProcess()` come back: centers are connected again, and what was posted meanwhile is heard.
-    ///
-    /// For any other bus this is a programming error, and ends the program with a message.
-    public func reconnect() { ofThisProcess.set(isConnected: true) }
+    /// Makes a bus of `inProcess()` come back.
+    package func reconnect() { ofThisProcess.set(isConnected: true) }
 
     private var ofThisProcess: ProcessBus {
         guard let process else {

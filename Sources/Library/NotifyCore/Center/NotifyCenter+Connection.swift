@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter {
-    /// Whether the center is connected to its bus, as far as it knows.
-    ///
-    /// False before its first use. A connection that is lost is noticed at once if there is an observer, and otherwise
-    /// when something is posted.
-    public var isConnected: Bool { (connection.current ?? engine.present)?.kind == .connected }
+    /// Whether the center is connected to its bus, as far as it knows; false before its first use.
+    package var isConnected: Bool { (connection.current ?? engine.present)?.kind == .connected }
 
     /// Reports the present state of the connection, if anything is known of it, and its changes from now on, on the
     /// center's thread.

@@ -1,46 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter {
-    /// Observes names: calls `callback` for each notification posted from now on. Blocks the thread until the bus has
-    /// confirmed the registration.
-    ///
-    /// When this returns, every later post is heard, including those of this process. Observing a name twice calls back
-    /// twice.
-    ///
-    /// Callbacks run on a thread of the center, one at a time for the whole center. A callback may be slow: the bus
-    /// continues to be read, and deliveries are queued, up to 4,096 of them individually, then one per name. It may use
-    /// the center, and cancel its own observation.
-    ///
-    /// The corresponding C function is `notify_register_dispatch`.
-    ///
-    /// - Parameters:
-    ///   - name: the name to observe.
-    ///   - others: more names. Observing them together costs about as much as observing one.
-    ///   - ignoringOwnPosts: whether to ignore what this center posts. Posts of other centers in the process are heard.
-    ///   - timeout: how long the bus may take to confirm the registration.
-    ///   - callback: receives the name that was posted.
-    /// - Returns: the observation. Keep it: it ends when you cancel it or release the last reference to it.
-    /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached,
-    ///   `limitExceeded` if the bus allows no more match rules, `timedOut` if it does not answer in time, `forked`, or
-    ///   `closed`.
-    @available(*, noasync, message: "It blocks the thread; use 'await addObserver(for:using:)'.")
-    public func addObserver(
+    /// Observes names with callbacks on the center's thread, and waits until the bus has confirmed the registration.
+    package func addObserver(
         for name: NotifyName,
         _ others: NotifyName...,
         ignoringOwnPosts: Bool = false,
         timeout: Duration,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        try observe(.names([name] + others), ignoringOwnPosts, nil, within: timeout, callback)
+        try observe(NotifySubject(names: [name] + others), ignoringOwnPosts, nil, within: timeout, callback)
     }
 
-    /// Observes everything that a subject includes. Blocks the thread until the bus has confirmed the registration.
-    ///
-    /// Otherwise like `addObserver(for:_:ignoringOwnPosts:timeout:using:)`.
-    ///
-    /// - Throws: also ``NotifyBusError`` with the code `invalidName` if the subject includes nothing.
-    @available(*, noasync, message: "It blocks the thread; use 'await addObserver(matching:using:)'.")
-    public func addObserver(
+    /// Observes everything that a subject includes, in the same way.
+    package func addObserver(
         matching subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
         timeout: Duration,

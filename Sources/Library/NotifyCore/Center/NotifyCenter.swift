@@ -1,45 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A Darwin-style notification center over D-Bus: it broadcasts names, without any payload.
+/// A notification center, without Dispatch and Swift's concurrency library. The module NotifyBus has the public form, and says
+/// what each call promises.
 ///
-/// ```swift
-/// let center = NotifyCenter.session
-/// let observation = try await center.addObserver(for: "com.example.backup.done") { name in
-///     print("heard", name)
-/// }
-/// try center.post("com.example.backup.done")
-/// ```
-///
-/// A center opens no connection before its first use. Then it keeps up to two private connections to the bus: one for
-/// posting and, once there are observers, one for reading. It can be used from any thread. If the bus goes away, the
-/// center reconnects and registers every observer again.
-///
-/// A center lives as long as you keep it or one of its observations. Releasing it does not block; what was posted before
-/// there was a connection is still written if there is a bus.
-public final class NotifyCenter: Sendable {
+/// It opens no connection before its first use. Then it has up to two: one for posting and, once there are observers, one
+/// for reading.
+package final class NotifyCenter: Sendable {
     /// The center for the session bus, shared by the whole process.
-    public static let session = NotifyCenter(bus: .session)
+    package static let session = NotifyCenter(bus: .session)
     /// The center for the system bus, shared by the whole process.
-    public static let system = NotifyCenter(bus: .system)
+    package static let system = NotifyCenter(bus: .system)
 
     /// The bus of this center.
-    public let bus: Bus
+    package let bus: Bus
     let engine: Engine
     /// The observer's half of the lifecycle protocol; nil for the agent itself and for clients that only talk to it.
     let peer: LifecyclePeer?
     let connection = ConnectionChanges()
 
     /// Creates a center with connections of its own. It opens nothing yet.
-    ///
-    /// A center that waits for the bus is for a program that may start before the bus. Observing then does not fail if
-    /// the bus can't be reached or does not answer: it returns immediately, and the connection changes to
-    /// ``ConnectionChange/Kind/disconnected``; once the bus is available, the observers are registered, and
-    /// ``ConnectionChange/Kind/connected`` follows. Anything that others post before that is not heard.
-    ///
-    /// - Parameters:
-    ///   - bus: the bus to use.
-    ///   - waitsForBus: whether observers are registered once the bus is available, if it is not available yet.
-    public convenience init(bus: Bus = .session, waitsForBus: Bool = false) {
+    package convenience init(bus: Bus = .session, waitsForBus: Bool = false) {
         self.init(bus: bus, waitsForBus: waitsForBus, onConnectionChange: nil)
     }
 
@@ -88,21 +68,11 @@ public final class NotifyCenter: Sendable {
         endChanges()
     }
 
-    /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`. Waits for a
-    /// callback that is running in another thread, and blocks the thread meanwhile.
-    ///
-    /// Do not call this while you hold something that a callback waits for, such as a lock or the main queue. Inside a
-    /// callback it does not wait for that one.
-    ///
-    /// When this has returned, no callback is running (except the one that made this call) and none will run. Posts still
-    /// waiting to be written are lost and counted; call `flush(timeout:)` first if they matter.
+    /// Closes the center, and waits for a callback that is running in another thread.
     ///
     /// - Parameter timeout: how long to wait; nil means without limit.
-    /// - Throws: ``NotifyBusError`` with the code `deadlock` if a callback that is running waits, perhaps by way of others,
-    ///   for the end of the one that makes this call, or `timedOut`. The center is closed in any case: a callback may be
-    ///   running, but none begins.
-    @available(*, noasync, message: "It blocks the thread; use 'await close()'.")
-    public func close(timeout: Duration?) throws(NotifyBusError) {
+    /// - Throws: `deadlock` or `timedOut`; the center is closed in any case.
+    package func close(timeout: Duration?) throws(NotifyBusError) {
         let ending = engine.close(until: .after(timeout))
         endChanges()
         try ending.get()
@@ -122,10 +92,10 @@ public final class NotifyCenter: Sendable {
     }
 
     /// The counters of the center.
-    public var statistics: Statistics { engine.counters.statistics }
+    package var statistics: Statistics { engine.counters.statistics }
 
     /// How many posts are waiting to be written, because there is no connection yet or the bus does not keep up.
-    public var waitingPosts: Int { engine.process?.waitingCount(of: engine) ?? engine.outbox.waitingCount }
+    package var waitingPosts: Int { engine.process?.waitingCount(of: engine) ?? engine.outbox.waitingCount }
 
     /// Opens the observing connection, and keeps it open as long as the peer needs it.
     package func open() throws(NotifyBusError) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import Synchronization
 import TestSupport
 
@@ -90,7 +90,7 @@ final class Machine: Sendable {
         }
         if !prefixes.isEmpty {
             let observation = try center.addObserver(
-                matching: .any(of: prefixes.map { .prefix(try NotifyPrefix($0)) }),
+                matching: NotifySubject(prefixes: prefixes.map { NamePrefix($0) }),
                 timeout: .seconds(25)
             ) {
                 heard.append($0.string)
