@@ -48,6 +48,14 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
 
     /// The name as a string.
     public var description: String { core.string }
+
+    // Not left to the compiler, which would compare the strings of what is RawRepresentable, and these not byte by byte.
+
+    /// Two names are equal if their bytes are equal.
+    public static func == (left: NotifyName, right: NotifyName) -> Bool { left.core == right.core }
+
+    /// Feeds the bytes of the name into a hasher.
+    public func hash(into hasher: inout Hasher) { core.hash(into: &hasher) }
 }
 
 extension NotifyName: ExpressibleByStringLiteral {

@@ -97,8 +97,7 @@ final class AgentBus: Sendable {
         try #require(reply.kind == .reply, "\(reply.errorName ?? "") \(reply.string ?? "")")
     }
 
-    func trySetting(_ target: String, _ state: LifecycleState, freeze: Bool = false) throws -> RawMessage
-    {
+    func trySetting(_ target: String, _ state: LifecycleState, freeze: Bool = false) throws -> RawMessage {
         var body = RawBody()
         body.append(target)
         body.append(state.rawValue)

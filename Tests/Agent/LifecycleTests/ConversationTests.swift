@@ -132,17 +132,21 @@ import Testing
         for (key, value) in Self.registration where key != "names" {
             #expect(fields[key]?.signature == value.signature, "\(key)")
         }
-        for key in ["prefixes", "previous", "state"] {
-            #expect(fields[key] == (key == "prefixes" ? .strings([]) : .string("")), "\(key)")
-        }
+        #expect(fields["prefixes"] == .strings([]))
+        #expect(fields["previous"] == .string(""))
+        #expect(fields["state"] == .string("foreground"))
         agent.answer(register, [.string("foreground"), .strings([]), .boolean(false)])
         try #require(live.wait(for: 1, timeout: .patience))
 
         let program = register.sender
-        #expect(try agent.ask("SetState", [.string("suspended"), .uint32(0)], of: "Observer1", to: program) == [.uint64(0)])
+        #expect(
+            try agent.ask("SetState", [.string("suspended"), .uint32(0)], of: "Observer1", to: program) == [.uint64(0)]
+        )
         try NotifyCenter(bus: .address(bus.address)).postOnceConnected("com.example.a")
         #expect(center.lifecycle.state == .suspended)
-        #expect(try agent.ask("SetState", [.string("foreground"), .uint32(0)], of: "Observer1", to: program) == [.uint64(0)])
+        #expect(
+            try agent.ask("SetState", [.string("foreground"), .uint32(0)], of: "Observer1", to: program) == [.uint64(0)]
+        )
         #expect(try agent.ask("Deliver", [.strings(["com.example.a"])], of: "Observer1", to: program) == [])
         try #require(heard.wait(forCount: 1, timeout: .patience))
         #expect(heard.elements == ["com.example.a"])

@@ -50,7 +50,6 @@ import Testing
 
     @Test func `what is written is read`() throws {
         let bytes = try #require(Self.estate.bytes)
-        print("HEX", bytes.map { String($0, radix: 16) }.joined(separator: " "))
         #expect(try Estate(reading: bytes) == Self.estate)
     }
 
