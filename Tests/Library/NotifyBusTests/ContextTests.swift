@@ -216,6 +216,7 @@ import Testing
         }
         do {
             defer { try? center.post("com.example.defer") }
+            #expect(!center.isConnected)
         }
         _ = try (["com.example.map"] as [NotifyName]).map { try center.post($0) }
         try await MainActor.run { try center.post("com.example.main") }
