@@ -254,6 +254,10 @@ fuzz-agent: test-needs
 linkage: build ## Checks that nothing pulls in Foundation
 	@Scripts/check/linkage $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
+.PHONY: interface
+interface: interface-needs build ## Checks that nothing is gone that others use: in Swift, in C, and of the commands
+	@RECORD=$(RECORD) Scripts/check/interface $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
+
 # 'no' leaves out the programs that use other packages too, which have to be fetched and compiled.
 OTHERS := yes
 
@@ -410,13 +414,15 @@ clean: ## Removes everything that was built
 	@rm -rf .build .build-address .build-chaos .build-fuzz .build-mutants .build-thread Benchmarks/.build
 
 # Installs what each job needs if it is missing.
-.PHONY: specs-needs swift-needs build-needs docs-needs run-needs test-needs session-needs bench-needs bridge-needs
+.PHONY: specs-needs swift-needs build-needs docs-needs interface-needs run-needs test-needs session-needs bench-needs bridge-needs
 swift-needs:
 	@Scripts/build/check-swift
 build-needs: swift-needs
 	@Scripts/build/install-dependencies build
 docs-needs: swift-needs
 	@Scripts/build/install-dependencies build docs
+interface-needs: swift-needs
+	@Scripts/build/install-dependencies build interface
 run-needs: swift-needs
 	@Scripts/build/install-dependencies build run
 test-needs: swift-needs

@@ -68,7 +68,10 @@ let package = Package(
             ]
         ),
         // The names that code for Apple's systems calls.
-        .target(name: "DarwinNotify", dependencies: ["NotifyBus", "NotifyTokens", "CDarwinNotify", "CRunLoop"]),
+        .target(
+            name: "DarwinNotify",
+            dependencies: ["NotifyBus", "NotifyCore", "NotifyTokens", "CDarwinNotify", "CRunLoop"]
+        ),
         // Runs Foundation's run loop, if the program has one.
         .target(name: "CRunLoop"),
         .target(name: "notify", dependencies: ["DarwinNotify"]),
@@ -149,7 +152,11 @@ let package = Package(
         ),
         .executableTarget(name: "stranger", path: "Tests/Support/Stranger"),
         // What 'make chaos' starts in Swift; its other programs are C and Python.
-        .executableTarget(name: "chaos-witness", dependencies: ["NotifyBus"], path: "Tests/Chaos/Witness"),
+        .executableTarget(
+            name: "chaos-witness",
+            dependencies: ["NotifyBus", "NotifyCore"],
+            path: "Tests/Chaos/Witness"
+        ),
         // More threads for the tests than there are processors.
         .target(name: "TestThreads", path: "Tests/Support/Threads"),
         .target(
@@ -182,7 +189,10 @@ let package = Package(
             name: "NotifyBusTests",
             dependencies: ["NotifyBus", "NotifyCore", "NotifyWire", "CLinux", "MessageComparison", "TestSupport"]
         ),
-        .testTarget(name: "LifecycleTests", dependencies: ["NotifyBus", "TestSupport", "notify-commands"]),
+        .testTarget(
+            name: "LifecycleTests",
+            dependencies: ["NotifyBus", "NotifyCore", "TestSupport", "notify-commands"]
+        ),
         .executableTarget(
             name: "notify-swift-programs",
             dependencies: ["notify", "NotifyBus"],
@@ -221,19 +231,19 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "NotifyBus", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-top",
+                "NotifyCore", "CommandSupport", "TestSupport", "notify-post", "notify-wait", "notify-top",
                 "notify-commands",
             ]
         ),
         // The same programs twice: as they are, and as old code with Foundation beside it. The second folder is a link.
         .executableTarget(
             name: "darwin-programs",
-            dependencies: ["DarwinNotify", "NotifyBus"],
+            dependencies: ["DarwinNotify", "NotifyBus", "NotifyCore"],
             path: "Tests/Darwin/DarwinNotifyTests/Programs"
         ),
         .executableTarget(
             name: "darwin-programs-foundation",
-            dependencies: ["DarwinNotify", "NotifyBus"],
+            dependencies: ["DarwinNotify", "NotifyBus", "NotifyCore"],
             path: "Tests/Darwin/DarwinNotifyTests/ProgramsWithFoundation",
             swiftSettings: [.define("WITH_FOUNDATION"), .swiftLanguageMode(.v5)]
         ),
@@ -261,7 +271,7 @@ let package = Package(
         .testTarget(
             name: "DarwinNotifyTests",
             dependencies: [
-                "DarwinNotify", "NotifyBus", "TestSupport", "darwin-programs", "darwin-programs-foundation",
+                "DarwinNotify", "NotifyCore", "TestSupport", "darwin-programs", "darwin-programs-foundation",
                 "darwin-async-main", "darwin-unchanged",
             ],
             exclude: ["Programs", "ProgramsWithFoundation", "AsyncMain", "Unchanged"]
@@ -278,22 +288,20 @@ let package = Package(
         .testTarget(
             name: "RelayTests",
             dependencies: [
-                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
-                "TestSupport",
-                "notify-commands",
+                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "TestSupport", "notify-commands",
             ]
         ),
         .testTarget(
             name: "NotifyAgentTests",
             dependencies: [
-                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "NotifyBus",
-                "CommandSupport", "TestSupport", "notify-agent", "notify-commands",
+                "NotifyAgent", "NotifyCoordinator", "NotifyCore", "NotifyNames", "CommandSupport", "TestSupport",
+                "notify-agent", "notify-commands",
             ]
         ),
         .testTarget(
             name: "BridgeTests",
             dependencies: [
-                "NotifyBridge", "NotifyBus", "CommandSupport", "TestSupport", "notify-bridge", "notify-commands",
+                "NotifyBridge", "NotifyCore", "CommandSupport", "TestSupport", "notify-bridge", "notify-commands",
             ],
             exclude: ["crowd"]
         ),

@@ -7,10 +7,10 @@ import NotifyBus
 let center = NotifyCenter.session
 // snippet.show
 do throws(NotifyBusError) {
-    try center.lifecycle.report(.background)
+    try await center.lifecycle.report(.background)
     // From here on no observer of this program hears anything.
     print(center.lifecycle.state)
-    try center.lifecycle.report(.foreground)
+    try await center.lifecycle.report(.foreground)
 } catch {
     guard error.code == .noAgent else { throw error }
     // Without an agent every program is in the foreground.

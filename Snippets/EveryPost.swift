@@ -8,7 +8,7 @@ let center = NotifyCenter.session
 // snippet.show
 for number in 1...10_000 {
     try center.post("com.example.step")
-    if number.isMultiple(of: 4_000) { try center.flush() }
+    if number.isMultiple(of: 4_000) { try await center.flush() }
 }
-try center.flush()
+try await center.flush()
 print("posted", center.statistics.posted, "coalesced", center.statistics.coalesced)

@@ -4,7 +4,7 @@
 import NotifyBus
 
 let center = NotifyCenter.session
-let notifications = try center.notifications(for: "com.example.backup.done")
+let notifications = try await center.notifications(for: "com.example.backup.done")
 try center.post("com.example.backup.done")
 for await name in notifications {
     print("heard", name)

@@ -10,10 +10,9 @@ let center = NotifyCenter.session
 func isDone() -> Bool { access("/proc/self/exe", F_OK) == 0 }
 
 // snippet.show
-let changes = try center.notifications(for: "com.example.backup.done")
-if !isDone() {
-    for await _ in changes where isDone() {
-        break
-    }
+try await center.withNotifications(for: "com.example.backup.done") { changes in
+    // From here on no change is missed.
+    if isDone() { return }
+    for await _ in changes where isDone() { break }
 }
 print("the backup is there")

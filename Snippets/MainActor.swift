@@ -12,11 +12,11 @@ let (titles, continuation) = AsyncStream.makeStream(of: String.self)
     private var observation: NotifyCenter.Observation?
     private var title = ""
 
-    func appear() throws {
-        observation = try center.addObserver(for: "com.example.title", on: MainActor.shared) { [weak self] name in
-            self?.title = name.string
+    func appear() async throws {
+        observation = try await center.addObserver(for: "com.example.title", on: MainActor.shared) { [weak self] name in
+            self?.title = name.rawValue
             // snippet.hide
-            continuation.yield(name.string)
+            continuation.yield(name.rawValue)
             // snippet.show
         }
     }
@@ -27,7 +27,7 @@ let (titles, continuation) = AsyncStream.makeStream(of: String.self)
 }
 // snippet.hide
 let view = View()
-try view.appear()
+try await view.appear()
 try center.post("com.example.title")
 for await title in titles {
     print("title", title)

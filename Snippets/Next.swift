@@ -6,14 +6,14 @@ import NotifyBus
 
 let center = NotifyCenter.session
 let server = NotifyCenter(bus: .session)
-let observation = try server.addObserver(for: "com.example.ping") { _ in try? server.post("com.example.pong") }
+let observation = try await server.addObserver(for: "com.example.ping") { _ in try? server.post("com.example.pong") }
 
 // snippet.show
 func ask() async throws {
     do {
         let answer = try await center.next(of: "com.example.pong", timeout: .seconds(5)) {
             // From here on every post is heard.
-            try await center.post("com.example.ping")
+            try center.post("com.example.ping")
         }
         print("heard", answer)
     } catch NotifyBusError.Code.timedOut {

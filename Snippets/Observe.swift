@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Observes a name, posts it, and exits when it arrives.
-// snippet.hide
 
-import Dispatch
-// snippet.show
 import NotifyBus
 
 let center = NotifyCenter.session
 // snippet.hide
-let heard = DispatchSemaphore(value: 0)
+let (heard, continuation) = AsyncStream.makeStream(of: Void.self)
 // snippet.show
-let observation = try center.addObserver(for: "com.example.backup.done") { name in
+let observation = try await center.addObserver(for: "com.example.backup.done") { name in
     print("heard", name)
     // snippet.hide
-    heard.signal()
+    continuation.yield()
     // snippet.show
 }
 try center.post("com.example.backup.done")
 // snippet.hide
-heard.wait()
+for await _ in heard { break }
 observation.cancel()

@@ -6,16 +6,16 @@ import Dispatch
 import NotifyBus
 
 let center = NotifyCenter.session
-let heard = DispatchSemaphore(value: 0)
+let (heard, continuation) = AsyncStream.makeStream(of: Void.self)
 // snippet.show
 let queue = DispatchQueue(label: "com.example.reload")
-let observation = try center.addObserver(for: "com.example.config.changed", queue: queue) { name in
+let observation = try await center.addObserver(for: "com.example.config.changed", queue: queue) { name in
     print("reloading because of", name)
     // snippet.hide
-    heard.signal()
+    continuation.yield()
     // snippet.show
 }
 // snippet.hide
 try center.post("com.example.config.changed")
-heard.wait()
+for await _ in heard { break }
 observation.cancel()

@@ -7,15 +7,19 @@ import NotifyBus
 // snippet.show
 let center = NotifyCenter(bus: .session)
 let task = Task {
+    var wasAway = false
     for await change in center.connectionChanges() {
         if let error = change.error {
             print("the bus is away:", error)
-        } else {
+            wasAway = true
+        } else if wasAway {
             print("the bus is back; something may have changed in the meantime")
         }
     }
 }
 do {
+    // Posting connects by itself, and what is posted without a bus waits for one. Who wants to know at once asks first.
+    try await center.connect()
     try center.post("com.example.backup.done")
 } catch NotifyBusError.Code.noBus, NotifyBusError.Code.disconnected {
     print("nobody can be told now")
@@ -23,6 +27,6 @@ do {
     print("not posted:", error)
 }
 // snippet.hide
-try center.flush()
+try await center.flush()
 task.cancel()
 print("posted", center.statistics.posted)

@@ -6,7 +6,7 @@ import NotifyBus
 
 let center = NotifyCenter.session
 // snippet.show
-let ticks = try center.notifications(for: "com.example.tick")
+let ticks = try await center.notifications(for: "com.example.tick")
 // Every post from here on is in the sequence, even one made before the loop starts.
 // snippet.hide
 try center.post("com.example.tick")

@@ -18,7 +18,8 @@ ORDER = ["Center", "Engine Peer", "Receiving Posting", "Lifecycle", "Link Files"
 # Files that all need each other can only be understood together.
 LARGEST_CIRCLE = 7
 # The type that others are declared in, below it. As a part of their names it is not used.
-NAMESPACE, NAMED = "NotifyCenter", ("extension NotifyCenter {", "NotifyCenter.Bus")
+NAMESPACE = "NotifyCenter"
+NAMED = ("extension NotifyCenter {", "NotifyCenter.Bus", "NotifyCenter.ConnectionChange")
 
 os.chdir(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../.."))
 SOURCES = os.path.realpath("Sources/Library/NotifyCore") + "/"

@@ -26,7 +26,11 @@ func observe(
     var names = try count == 1 ? [NotifyName(prefix)] : (0..<count).map { try NotifyName("\(prefix).n\($0)") }
     if case .end = reporter.report { names.append(try NotifyName("\(prefix).end")) }
 
-    let registered = try register(names, firstName: NotifyName("\(prefix).first"), in: center, style, reporter)
+    // With the blocking calls, but for the sequence, which has none.
+    let registered =
+        style == .sequence
+        ? try await registerSequence(of: names[0], firstName: NotifyName("\(prefix).first"), in: center)
+        : try register(names, firstName: NotifyName("\(prefix).first"), in: center, style, reporter)
     reporter.write(registered.live, registered.live - registered.began)
 
     if let notifications = registered.notifications {
@@ -41,6 +45,9 @@ func observe(
     }
 }
 
+/// How long the bus may take to confirm a registration.
+private let limit = Duration.seconds(25)
+
 private struct Registered {
     let began: Int
     let live: Int
@@ -48,7 +55,17 @@ private struct Registered {
     let notifications: NotifyCenter.Notifications?
 }
 
-/// Synchronous, so that the blocking call is measured.
+private func registerSequence(
+    of name: NotifyName,
+    firstName: NotifyName,
+    in center: NotifyCenter
+) async throws -> Registered {
+    let observations = [try await center.addObserver(for: firstName) { _ in }]
+    let began = now()
+    let notifications = try await center.notifications(for: name)
+    return Registered(began: began, live: now(), observations: observations, notifications: notifications)
+}
+
 private func register(
     _ names: [NotifyName],
     firstName: NotifyName,
@@ -57,25 +74,29 @@ private func register(
     _ reporter: Reporter
 ) throws -> Registered {
     // The center connects with its first observer; the peers are connected by now.
-    var observations = [try center.addObserver(for: .name(firstName)) { _ in }]
+    var observations = [try center.addObserver(for: firstName, timeout: limit) { _ in }]
     let began = now()
-    var notifications: NotifyCenter.Notifications?
     switch style {
     case .callback:
-        for name in names { observations.append(try center.addObserver(for: .name(name), using: reporter.delivered)) }
+        for name in names {
+            observations.append(try center.addObserver(for: name, timeout: limit, using: reporter.delivered))
+        }
     case .queue:
         let queue = DispatchQueue(label: "bench")
         for name in names {
-            observations.append(try center.addObserver(for: .name(name), queue: queue, using: reporter.delivered))
+            observations.append(
+                try center.addObserver(for: name, queue: queue, timeout: limit, using: reporter.delivered)
+            )
         }
-    case .once: observations += [try center.addObserver(for: .names(names), using: reporter.delivered)]
+    case .once:
+        observations += [try center.addObserver(matching: .names(names), timeout: limit, using: reporter.delivered)]
     case .centers:
         // An observation keeps its center.
         for name in names {
             let own = NotifyCenter(bus: center.bus)
-            observations.append(try own.addObserver(for: .name(name), using: reporter.delivered))
+            observations.append(try own.addObserver(for: name, timeout: limit, using: reporter.delivered))
         }
-    case .sequence: notifications = try center.notifications(for: .name(names[0]))
+    case .sequence: break
     }
-    return Registered(began: began, live: now(), observations: observations, notifications: notifications)
+    return Registered(began: began, live: now(), observations: observations, notifications: nil)
 }

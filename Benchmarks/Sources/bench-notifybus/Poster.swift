@@ -13,6 +13,8 @@ struct Poster {
     private let records = getenv("RECORDS_FD").map { atoi($0) } ?? -1
 
     mutating func obey() throws {
+        // So that each post is written at once.
+        try center.connect(timeout: .seconds(10))
         while let line = readLine() {
             let words = line.split(separator: " ").map(String.init)
             let numbers = words.map { Int($0) ?? 0 }
@@ -48,24 +50,24 @@ struct Poster {
             began = now()
             for index in 1...count {
                 try center.post(names[index % nameCount])
-                if flush != 0, index % flush == 0 { try center.flush() }
+                if flush != 0, index % flush == 0 { try center.flush(timeout: nil) }
             }
         } else {
             began = now()
             for index in 1...count {
                 try center.post(NotifyName(strings[index % nameCount]))
-                if flush != 0, index % flush == 0 { try center.flush() }
+                if flush != 0, index % flush == 0 { try center.flush(timeout: nil) }
             }
         }
         if end { try center.post(NotifyName("\(prefix).end")) }
-        try center.flush()
+        try center.flush(timeout: nil)
         print(began, now())
     }
 
     private func route(_ count: Int, _ text: String) throws {
         let began = now()
         for _ in 0..<count { try center.post(NotifyName(text)) }
-        try center.synchronize()
+        try center.synchronize(timeout: nil)
         print(now() - began)
     }
 
@@ -74,7 +76,7 @@ struct Poster {
         for _ in 0..<count {
             let began = now()
             try center.post(NotifyName(text))
-            try center.synchronize()
+            try center.synchronize(timeout: nil)
             times.append(now() - began)
         }
         print(times.map(String.init).joined(separator: " "))
@@ -85,9 +87,9 @@ struct Poster {
         for index in 0..<count {
             let name = try NotifyName("\(prefix).n\(index)")
             let began = now()
-            let observation = try center.addObserver(for: .name(name)) { _ in }
+            let observation = try center.addObserver(for: name, timeout: .seconds(25)) { _ in }
             let observed = now()
-            observation.cancel()
+            try observation.cancelAndWait(timeout: nil)
             adding += observed - began
             cancelling += now() - observed
         }

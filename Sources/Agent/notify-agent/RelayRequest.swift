@@ -38,7 +38,7 @@ enum RelayRequest {
             let mailbox = try Mailbox<Event>()
             let center = NotifyCenter(bus: settings.common.notifyBus, peer: Peer(mailbox))
             try center.open()
-            defer { center.close() }
+            defer { try? center.close(timeout: nil) }
             switch mailbox.next(until: Deadline(after: timeLimit)) {
             case .answer(.success): return .done
             case .answer(.failure(let fault)):

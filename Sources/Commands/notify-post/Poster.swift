@@ -31,7 +31,7 @@ struct Poster {
     /// - Returns: whether the bus has confirmed this post and all earlier ones.
     mutating func post(_ name: NotifyName) throws(PostFailure) -> Bool {
         do throws(NotifyBusError) {
-            try center.post(name)
+            try center.postOnceConnected(name)
         } catch {
             throw failure(error)
         }

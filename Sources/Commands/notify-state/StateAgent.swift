@@ -51,7 +51,7 @@ struct StateAgent {
 
     func post(_ name: NotifyName) throws(CommandFailure) {
         do throws(NotifyBusError) {
-            try center.post(name)
+            try center.postOnceConnected(name)
             try center.synchronize(timeout: timeLimit())
         } catch {
             throw failure(error)
@@ -64,7 +64,8 @@ struct StateAgent {
         _ body: @escaping @Sendable () -> Void
     ) throws(CommandFailure) -> NotifyCenter.Observation {
         do throws(NotifyBusError) {
-            return try center.addObserver(for: .names(names), timeout: timeLimit(Deadline.busLimit)) { _ in body() }
+            return try center.addObserver(matching: .names(names), timeout: timeLimit(Deadline.busLimit)) { _ in body()
+            }
         } catch {
             throw failure(error)
         }

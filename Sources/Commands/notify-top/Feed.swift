@@ -99,7 +99,7 @@ final class Feed: Sendable {
         agent = NotifyCenter(bus: bus, peer: peer)
         box.set(self)
         do throws(NotifyBusError) {
-            let made = try posts.addObserver(for: .everything) { box.feed?.heard($0) }
+            let made = try posts.addObserver(matching: .everything, timeout: .seconds(25)) { box.feed?.heard($0) }
             observation.withLock { $0 = made }
             try agent.open()
         } catch {

@@ -45,7 +45,7 @@ final class Inbox: Sendable {
 
     func put(_ change: NotifyCenter.ConnectionChange) {
         contents.withLock { contents in
-            if contents.ignoresReturn, change.kind == .reconnected {
+            if contents.ignoresReturn, change.kind == .connected {
                 contents.ignoresReturn = false
                 return
             }
@@ -59,7 +59,7 @@ final class Inbox: Sendable {
     /// Suppresses one report that the bus is back, whether it was added already or will be.
     func ignoreReturn() {
         contents.withLock { contents in
-            let index = contents.changes.firstIndex { $0.kind == .reconnected }
+            let index = contents.changes.firstIndex { $0.kind == .connected }
             if let index { contents.changes.remove(at: index) }
             contents.ignoresReturn = index == nil
         }

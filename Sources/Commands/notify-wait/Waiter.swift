@@ -413,7 +413,7 @@ extension Waiter {
         let timeLimit: Int64 = 25_000_000_000
         let left = deadline.map { min(max(0, $0 - start), timeLimit) } ?? timeLimit
         do throws(NotifyBusError) {
-            return try center.addObserver(for: subject.ofCenter, timeout: .nanoseconds(left)) { inbox.put($0) }
+            return try center.addObserver(matching: subject.ofCenter, timeout: .nanoseconds(left)) { inbox.put($0) }
         } catch {
             guard let deadline, Clock.monotonic >= deadline, error.code == .timedOut else {
                 throw CommandFailure(lateBus: error)

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "notify.h"
 
@@ -39,6 +40,14 @@ bool nd_is_available(void) {
 void nd_retain_queue(void *queue) { (atomic_load(&retain_function))(queue); }
 
 void nd_release_queue(void *queue) { (atomic_load(&release_function))(queue); }
+
+bool nd_is_block(const void *block) {
+    /* What a block begins with. Its class is in the Blocks runtime, under one of these names. */
+    const void *class = *(const void *const *)block;
+    Dl_info info;
+    return dladdr(class, &info) && info.dli_saddr == class && info.dli_sname &&
+           strncmp(info.dli_sname, "_NSConcrete", strlen("_NSConcrete")) == 0;
+}
 
 void *nd_copy_block(void *block) { return atomic_load(&copy_block_function)(block); }
 

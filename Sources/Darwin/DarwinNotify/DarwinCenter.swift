@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import NotifyBus
+package import NotifyCore
 import NotifyTokens
 
 /// The center behind Darwin's functions.

@@ -17,7 +17,7 @@ public func c_notifybus_register_dispatch(
     status { () throws(NotifyStatus) in
         out_token?.pointee = -1
         guard let queue, let block else { throw .nullInput }
-        guard nd_is_available() else { throw .invalidRequest }
+        guard nd_is_available(), nd_is_block(block) else { throw .invalidRequest }
         let target = BlockTarget(queue: queue)
         // The block is copied once the token has been stored: a `__block` variable moves with the first copy, and the
         // block then finds the token in it.

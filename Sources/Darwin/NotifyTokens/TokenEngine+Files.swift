@@ -32,7 +32,7 @@ extension TokenEngine {
     /// Files follow the rules for posts: nothing in the background, and after a suspension, one notification for what
     /// was missed.
     private func fileHasChanged(of registration: Registration) {
-        switch center.lifecycle.state.value {
+        switch center.lifecycle.state {
         case .foreground:
             tell(registration)
         case .background:

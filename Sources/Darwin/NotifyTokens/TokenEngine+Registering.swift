@@ -173,8 +173,9 @@ extension TokenEngine {
                     if let delay { outcome = .waiting(delay) }
                 } else {
                     observation = try center.addObserver(
-                        for: .name(record.name),
+                        for: record.name,
                         ignoringOwnPosts: true,
+                        timeout: .seconds(25),
                         using: callback
                     )
                 }

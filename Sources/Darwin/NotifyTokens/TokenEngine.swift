@@ -89,7 +89,7 @@ package final class TokenEngine: Sendable {
         case .own(let record): if let record { deliver(record) }
         case .center(let center):
             do throws(NotifyBusError) {
-                try center.post(name)
+                try center.postOnceConnected(name)
             } catch {
                 throw NotifyStatus(error)
             }
@@ -160,7 +160,8 @@ package final class TokenEngine: Sendable {
             defer { record.observation = nil }
             return record.observation
         }
-        observation?.cancel()
+        // Whoever waits for it in a circle goes on: it does not run again.
+        try? observation?.cancelAndWait(timeout: nil)
         // Afterwards, as its callback may have counted until now.
         state.withLock { _ in table.takeBack(record.posts) }
     }
@@ -278,6 +279,8 @@ package enum BusChoice {
         switch NotifyCenter.Bus.inEnvironment?.kind {
         case .session, nil: .session
         case .system: .system
+        // Inside the process, for tests: no daemon is needed.
+        case .address("process:"): NotifyCenter(bus: .inProcess())
         case .address(let address): NotifyCenter(bus: .address(address))
         }
 }

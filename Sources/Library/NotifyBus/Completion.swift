@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
 import Synchronization
 
 /// Something that happens once, on some thread of the center, and that one task waits for. No thread waits with it.
 final class Completion<Value: Sendable>: Sendable {
-    private typealias Outcome = Result<Value, NotifyBusError>
+    private typealias Outcome = Result<Value, CoreError>
 
     private enum State {
         case pending
@@ -15,7 +16,7 @@ final class Completion<Value: Sendable>: Sendable {
     private let state = Mutex(State.pending)
 
     /// Only the first call has an effect.
-    func complete(_ result: Result<Value, NotifyBusError>) {
+    func complete(_ result: Result<Value, CoreError>) {
         let continuation: UnsafeContinuation<Outcome, Never>? = state.withLock { state in
             switch state {
             case .complete: return nil
@@ -38,15 +39,15 @@ final class Completion<Value: Sendable>: Sendable {
             await outcome()
         } onCancel: {
             complete(.failure(.cancelled))
-        }.get()
+        }.published.get()
     }
 
     /// The same, whether or not the task is cancelled.
     func valueDespiteCancellation() async throws(NotifyBusError) -> Value {
-        try await outcome().get()
+        try await outcome().published.get()
     }
 
-    private func outcome() async -> Result<Value, NotifyBusError> {
+    private func outcome() async -> Outcome {
         await withUnsafeContinuation { continuation in
             let outcome: Outcome? = state.withLock { state in
                 if case .complete(let outcome) = state { return outcome }
@@ -58,6 +59,6 @@ final class Completion<Value: Sendable>: Sendable {
     }
 }
 
-extension NotifyBusError {
-    static let cancelled = NotifyBusError(.cancelled, "The task was cancelled before this was done.")
+extension CoreError {
+    fileprivate static let cancelled = CoreError(.cancelled, "The task was cancelled before this was done.")
 }

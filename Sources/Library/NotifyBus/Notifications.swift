@@ -1,35 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
 import Synchronization
 
 extension NotifyCenter {
-    /// Notifications as an asynchronous sequence.
-    ///
-    /// When this returns, the registration is live: the sequence contains every later post, including those made before
-    /// the first iteration. Up to 4,096 notifications are queued individually until they are fetched, then one per
-    /// name.
-    ///
-    /// - Parameters:
-    ///   - subject: the name, or names, to observe; a literal is a name.
-    ///   - ignoringOwnPosts: whether to ignore what this center posts.
-    ///   - timeout: how long the bus may take to confirm the registration.
-    /// - Throws: what `addObserver(for:ignoringOwnPosts:timeout:using:)` throws.
-    public func notifications(
-        for subject: NotifySubject,
-        ignoringOwnPosts: Bool = false,
-        timeout: Duration = .seconds(25)
-    ) throws(NotifyBusError) -> Notifications {
-        let client = SequenceClient()
-        let observation = try addObserver(
-            for: subject,
-            ignoringOwnPosts: ignoringOwnPosts,
-            timeout: timeout,
-            client: client,
-            using: { _ in }
-        )
-        return Notifications(feed: NotificationFeed(client: client, observation: observation))
-    }
-
     /// Notifications as an asynchronous sequence. Suspends the task until the bus has confirmed the registration.
     ///
     /// ```swift
@@ -42,9 +16,27 @@ extension NotifyCenter {
     /// the first iteration. Up to 4,096 notifications are queued individually until they are fetched, then one per
     /// name.
     ///
-    /// - Throws: what `addObserver(for:ignoringOwnPosts:using:)` throws.
+    /// - Parameters:
+    ///   - name: the name to observe.
+    ///   - others: more names. Observing them together costs about as much as observing one.
+    ///   - ignoringOwnPosts: whether to ignore what this center posts.
+    /// - Throws: what `addObserver(for:_:ignoringOwnPosts:using:)` throws.
     public func notifications(
-        for subject: NotifySubject,
+        for name: NotifyName,
+        _ others: NotifyName...,
+        ignoringOwnPosts: Bool = false
+    ) async throws(NotifyBusError) -> Notifications {
+        try await notifications(matching: .names([name] + others), ignoringOwnPosts: ignoringOwnPosts)
+    }
+
+    /// Notifications of everything that a subject includes, as an asynchronous sequence. Suspends the task until the bus has
+    /// confirmed the registration.
+    ///
+    /// Otherwise like `notifications(for:_:ignoringOwnPosts:)`.
+    ///
+    /// - Throws: what `addObserver(matching:ignoringOwnPosts:using:)` throws.
+    public func notifications(
+        matching subject: NotifySubject,
         ignoringOwnPosts: Bool = false
     ) async throws(NotifyBusError) -> Notifications {
         let client = SequenceClient()
@@ -52,9 +44,55 @@ extension NotifyCenter {
         return Notifications(feed: NotificationFeed(client: client, observation: observation))
     }
 
+    /// Observes names as long as a closure runs, which iterates over the notifications.
+    ///
+    /// ```swift
+    /// try await center.withNotifications(for: "com.example.config.changed") { changes in
+    ///     try await load()  // From here on no change is missed.
+    ///     for await _ in changes { try await load() }
+    /// }
+    /// ```
+    ///
+    /// The registration is live when the closure begins, and has ended when this returns. If the task is cancelled before
+    /// it is live, as by a graceful shutdown, this returns without an error and the closure does not run.
+    ///
+    /// - Parameters:
+    ///   - name: the name to observe.
+    ///   - others: more names. Observing them together costs about as much as observing one.
+    ///   - ignoringOwnPosts: whether to ignore what this center posts.
+    ///   - body: runs in this task, and in its actor.
+    /// - Throws: what `addObserver(for:_:ignoringOwnPosts:using:)` throws, except `cancelled`; what the closure throws.
+    public func withNotifications(
+        for name: NotifyName,
+        _ others: NotifyName...,
+        ignoringOwnPosts: Bool = false,
+        _ body: (Notifications) async throws -> Void
+    ) async throws {
+        try await withNotifications(matching: .names([name] + others), ignoringOwnPosts: ignoringOwnPosts, body)
+    }
+
+    /// Observes everything that a subject includes as long as a closure runs, which iterates over the notifications.
+    ///
+    /// Otherwise like `withNotifications(for:_:ignoringOwnPosts:_:)`.
+    public func withNotifications(
+        matching subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        _ body: (Notifications) async throws -> Void
+    ) async throws {
+        let notifications: Notifications
+        do throws(NotifyBusError) {
+            notifications = try await self.notifications(matching: subject, ignoringOwnPosts: ignoringOwnPosts)
+        } catch {
+            if error.code == .cancelled { return }
+            throw error
+        }
+        defer { notifications.cancel() }
+        try await body(notifications)
+    }
+
     /// Posted names, as an asynchronous sequence for one consumer.
     ///
-    /// Created by `notifications(for:ignoringOwnPosts:)`. Call that again for another consumer: one task iterates at a
+    /// Created by `notifications(for:_:ignoringOwnPosts:)`. Call that again for another consumer: one task iterates at a
     /// time, and a second one that waits for the next element ends the program with a message. A task can go on where
     /// another has stopped.
     ///
@@ -105,27 +143,27 @@ private final class NotificationFeed: Sendable {
     }
 
     func next() async -> NotifyName? {
-        await client.next(from: observation.observer)
+        await client.next(from: observation.core.observer).map { NotifyName($0) }
     }
 
     func cancel() {
-        observation.cancelWithoutWaiting()
+        observation.cancel()
     }
 }
 
 /// Hands what an observer hears to the task that waits for it.
 private final class SequenceClient: ObserverClient {
     private struct State {
-        var waiting: UnsafeContinuation<NotifyName?, Never>?
+        var waiting: UnsafeContinuation<CoreName?, Never>?
         var isEnded = false
     }
 
     private let state = Mutex(State())
 
-    func next(from observer: Observer) async -> NotifyName? {
+    func next(from observer: Observer) async -> CoreName? {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                let answer: NotifyName?? = state.withLock { state in
+                let answer: CoreName?? = state.withLock { state in
                     if state.isEnded || Task.isCancelled { return .some(nil) }
                     precondition(
                         state.waiting == nil,
@@ -143,7 +181,7 @@ private final class SequenceClient: ObserverClient {
     }
 
     func wake(for observer: Observer) {
-        let served: (UnsafeContinuation<NotifyName?, Never>, NotifyName)? = state.withLock { state in
+        let served: (UnsafeContinuation<CoreName?, Never>, CoreName)? = state.withLock { state in
             guard let continuation = state.waiting, let name = observer.takeNextToHandOver() else { return nil }
             state.waiting = nil
             return (continuation, name)
@@ -156,7 +194,7 @@ private final class SequenceClient: ObserverClient {
         takeWaiting()?.resume(returning: nil)
     }
 
-    private func takeWaiting() -> UnsafeContinuation<NotifyName?, Never>? {
+    private func takeWaiting() -> UnsafeContinuation<CoreName?, Never>? {
         state.withLock { state in
             defer { state.waiting = nil }
             return state.waiting

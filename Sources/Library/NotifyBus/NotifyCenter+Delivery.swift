@@ -1,38 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Dispatch
+import NotifyCore
 
 // Observing with callbacks on a dispatch queue, and on the main actor.
 
 extension NotifyCenter {
-    /// Observes with callbacks on a dispatch queue.
+    /// Observes names with callbacks on a dispatch queue, and suspends the task until the bus has confirmed the registration.
     ///
-    /// Like `addObserver(for:ignoringOwnPosts:timeout:using:)`, but callbacks run on `queue`: one at a time and in order,
-    /// even on a concurrent queue. Up to 4,096 deliveries are queued individually, then one per name.
+    /// Like `addObserver(for:_:ignoringOwnPosts:using:)`, but callbacks run on `queue`: one at a time and in order, even on a
+    /// concurrent queue. Up to 4,096 deliveries are queued individually, then one per name.
     ///
     /// The corresponding C function is `notify_register_dispatch`.
     public func addObserver(
-        for subject: NotifySubject,
+        for name: NotifyName,
+        _ others: NotifyName...,
         ignoringOwnPosts: Bool = false,
         queue: DispatchQueue,
-        timeout: Duration = .seconds(25),
         using callback: @escaping @Sendable (NotifyName) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        let client = QueueClient(queue: queue)
-        return try addObserver(
-            for: subject,
-            ignoringOwnPosts: ignoringOwnPosts,
-            timeout: timeout,
-            client: client,
-            using: callback
-        )
+    ) async throws(NotifyBusError) -> Observation {
+        try await observe(.names([name] + others), ignoringOwnPosts, QueueClient(queue: queue), callback)
     }
 
-    /// Observes with callbacks on a dispatch queue, and suspends the task until the bus has confirmed the registration.
+    /// Observes everything that a subject includes with callbacks on a dispatch queue, and suspends the task until the bus
+    /// has confirmed the registration.
     ///
-    /// - Throws: what `addObserver(for:ignoringOwnPosts:using:)` throws.
+    /// Otherwise like `addObserver(for:_:ignoringOwnPosts:queue:using:)`.
     public func addObserver(
-        for subject: NotifySubject,
+        matching subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
         queue: DispatchQueue,
         using callback: @escaping @Sendable (NotifyName) -> Void
@@ -40,38 +35,81 @@ extension NotifyCenter {
         try await observe(subject, ignoringOwnPosts, QueueClient(queue: queue), callback)
     }
 
-    /// Observes with callbacks on the main actor, which can use what belongs to it without `await`.
+    /// Observes names with callbacks on a dispatch queue. Blocks the thread until the bus has confirmed the registration.
+    ///
+    /// Like `addObserver(for:_:ignoringOwnPosts:timeout:using:)`, but callbacks run on `queue`: one at a time and in order,
+    /// even on a concurrent queue. Up to 4,096 deliveries are queued individually, then one per name.
+    @available(*, noasync, message: "It blocks the thread; use 'await addObserver(for:queue:using:)'.")
+    public func addObserver(
+        for name: NotifyName,
+        _ others: NotifyName...,
+        ignoringOwnPosts: Bool = false,
+        queue: DispatchQueue,
+        timeout: Duration,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        let client = QueueClient(queue: queue)
+        return try observe(.names([name] + others), ignoringOwnPosts, client, within: timeout, callback)
+    }
+
+    /// Observes everything that a subject includes with callbacks on a dispatch queue. Blocks the thread until the bus has
+    /// confirmed the registration.
+    ///
+    /// Otherwise like `addObserver(for:_:ignoringOwnPosts:queue:timeout:using:)`.
+    @available(*, noasync, message: "It blocks the thread; use 'await addObserver(matching:queue:using:)'.")
+    public func addObserver(
+        matching subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        queue: DispatchQueue,
+        timeout: Duration,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        try observe(subject, ignoringOwnPosts, QueueClient(queue: queue), within: timeout, callback)
+    }
+
+    /// Observes names with callbacks on the main actor, which can use what belongs to it without `await`. Suspends the task
+    /// until the bus has confirmed the registration.
     ///
     /// ```swift
-    /// observation = try center.addObserver(for: "com.example.config.changed", on: MainActor.shared) { [weak self] _ in
+    /// observation = try await center.addObserver(for: "com.example.title", on: MainActor.shared) { [weak self] _ in
     ///     self?.reload()
     /// }
     /// ```
     ///
     /// Callbacks run one at a time and in order. Up to 4,096 deliveries are queued individually, then one per name. The
     /// program must run the main actor: in an asynchronous `main`, with `dispatchMain()`, or with a run loop. Otherwise
-    /// like `addObserver(for:ignoringOwnPosts:timeout:using:)`.
+    /// like `addObserver(for:_:ignoringOwnPosts:using:)`.
+    ///
+    /// This is for the main actor only. In another actor, iterate over `notifications(for:_:ignoringOwnPosts:)` in a task:
+    ///
+    /// ```swift
+    /// actor Cache {
+    ///     func follow(_ center: NotifyCenter) async throws {
+    ///         for await _ in try await center.notifications(for: "com.example.config.changed") { reload() }
+    ///     }
+    /// }
+    /// ```
     public func addObserver(
-        for subject: NotifySubject,
+        for name: NotifyName,
+        _ others: NotifyName...,
         ignoringOwnPosts: Bool = false,
         on actor: MainActor,
-        timeout: Duration = .seconds(25),
         using callback: @escaping @MainActor (NotifyName) -> Void
-    ) throws(NotifyBusError) -> Observation {
-        try addObserver(
-            for: subject,
+    ) async throws(NotifyBusError) -> Observation {
+        try await addObserver(
+            matching: .names([name] + others),
             ignoringOwnPosts: ignoringOwnPosts,
-            timeout: timeout,
-            client: MainActorClient(),
-            using: { name in MainActor.assumeIsolated { callback(name) } }
+            on: actor,
+            using: callback
         )
     }
 
-    /// Observes with callbacks on the main actor, and suspends the task until the bus has confirmed the registration.
+    /// Observes everything that a subject includes with callbacks on the main actor, and suspends the task until the bus
+    /// has confirmed the registration.
     ///
-    /// - Throws: what `addObserver(for:ignoringOwnPosts:using:)` throws.
+    /// Otherwise like `addObserver(for:_:ignoringOwnPosts:on:using:)`.
     public func addObserver(
-        for subject: NotifySubject,
+        matching subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
         on actor: MainActor,
         using callback: @escaping @MainActor (NotifyName) -> Void

@@ -1,44 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
+
 extension NotifyCenter {
     /// The next notification posted from now on.
     ///
     /// - Parameters:
-    ///   - subject: the name, or names, to wait for; a literal is a name.
+    ///   - name: the name to wait for.
+    ///   - others: more names, any of which will do.
     ///   - ignoringOwnPosts: whether to ignore what this center posts.
     ///   - timeout: how long to wait, including for the bus; nil means without limit.
     /// - Throws: ``NotifyBusError`` with the code `timedOut` if there was none in time, `cancelled` if the task was
-    ///   cancelled, `closed` if the center is closed, or what `addObserver(for:ignoringOwnPosts:using:)` throws.
+    ///   cancelled, `closed` if the center is closed, or what `addObserver(for:_:ignoringOwnPosts:using:)` throws.
     ///   Nothing is registered afterwards.
     public func next(
-        of subject: NotifySubject,
+        of name: NotifyName,
+        _ others: NotifyName...,
+        ignoringOwnPosts: Bool = false,
+        timeout: Duration? = nil
+    ) async throws(NotifyBusError) -> NotifyName {
+        try await next(matching: .names([name] + others), ignoringOwnPosts: ignoringOwnPosts, timeout: timeout)
+    }
+
+    /// The next notification of anything that a subject includes.
+    ///
+    /// Otherwise like `next(of:_:ignoringOwnPosts:timeout:)`.
+    public func next(
+        matching subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
         timeout: Duration? = nil
     ) async throws(NotifyBusError) -> NotifyName {
         let wait = try startWaiting(subject, ignoringOwnPosts, timeout)
         defer { wait.end() }
-        return try await wait.notification.value()
+        return NotifyName(try await wait.notification.value())
     }
 
     /// The next notification, after an action that leads to it: a request, say, whose answer this waits for.
     ///
     /// ```swift
     /// let answer = try await center.next(of: "com.example.pong", timeout: .seconds(5)) {
-    ///     try await center.post("com.example.ping")
+    ///     try center.post("com.example.ping")
     /// }
     /// ```
     ///
     /// The corresponding command is `notify-wait --timeout 5s --then 'notify-post com.example.ping' com.example.pong`.
     ///
     /// - Parameters:
-    ///   - subject: the name, or names, to wait for; a literal is a name.
+    ///   - name: the name to wait for.
+    ///   - others: more names, any of which will do.
     ///   - ignoringOwnPosts: whether to ignore what this center posts.
     ///   - timeout: how long to wait, including for the bus and the action; nil means without limit. The action is not
     ///     interrupted.
     ///   - action: runs once, when every later post is heard. It is not run if the bus does not get that far in time.
-    /// - Throws: what `next(of:ignoringOwnPosts:timeout:)` throws, and what the action throws.
+    /// - Throws: a ``NotifyBusError``, as `next(of:_:ignoringOwnPosts:timeout:)` does; or, unchanged, whatever error the
+    ///   action throws. Nothing is registered afterwards.
     public func next(
-        of subject: NotifySubject,
+        of name: NotifyName,
+        _ others: NotifyName...,
+        ignoringOwnPosts: Bool = false,
+        timeout: Duration? = nil,
+        onceLive action: () async throws -> Void
+    ) async throws -> NotifyName {
+        try await next(
+            matching: .names([name] + others),
+            ignoringOwnPosts: ignoringOwnPosts,
+            timeout: timeout,
+            onceLive: action
+        )
+    }
+
+    /// The next notification of anything that a subject includes, after an action that leads to it.
+    ///
+    /// Otherwise like `next(of:_:ignoringOwnPosts:timeout:onceLive:)`.
+    public func next(
+        matching subject: NotifySubject,
         ignoringOwnPosts: Bool = false,
         timeout: Duration? = nil,
         onceLive action: () async throws -> Void
@@ -47,7 +82,7 @@ extension NotifyCenter {
         defer { wait.end() }
         try await wait.live.value()
         try await action()
-        return try await wait.notification.value()
+        return NotifyName(try await wait.notification.value())
     }
 
     private func startWaiting(
@@ -55,17 +90,19 @@ extension NotifyCenter {
         _ ignoringOwnPosts: Bool,
         _ timeout: Duration?
     ) throws(NotifyBusError) -> Wait {
-        let (live, notification) = (Completion<Void>(), Completion<NotifyName>())
-        let observation = try startObserving(
-            subject,
-            ignoringOwnPosts: ignoringOwnPosts,
-            waitsForBus: waitsForBus,
-            client: FirstClient(notification: notification),
-            whenLive: { result in
-                live.complete(result)
-                if case .failure(let error) = result { notification.complete(.failure(error)) }
-            }
-        )
+        let (live, notification) = (Completion<Void>(), Completion<CoreName>())
+        let observation = try rethrowing { () throws(CoreError) in
+            try core.startObserving(
+                subject.core,
+                ignoringOwnPosts: ignoringOwnPosts,
+                waitsForBus: core.waitsForBus,
+                client: FirstClient(notification: notification),
+                whenLive: { result in
+                    live.complete(result)
+                    if case .failure(let error) = result { notification.complete(.failure(error)) }
+                }
+            )
+        }
         // A longer time than the clock can add is no limit.
         let timer = MonotonicTime.after(timeout).flatMap { _ in timeout }.map { timeout in
             Task {
@@ -81,19 +118,19 @@ extension NotifyCenter {
 /// An observer of one notification, and the timer that ends the wait for it.
 private struct Wait {
     let live: Completion<Void>
-    let notification: Completion<NotifyName>
-    let observation: NotifyCenter.Observation
+    let notification: Completion<CoreName>
+    let observation: CoreCenter.Observation
     let timer: Task<Void, Never>?
 
     func end() {
         timer?.cancel()
-        observation.cancelWithoutWaiting()
+        observation.cancel()
     }
 }
 
 /// Completes with the first name that an observer hears.
 private struct FirstClient: ObserverClient {
-    let notification: Completion<NotifyName>
+    let notification: Completion<CoreName>
 
     func wake(for observer: Observer) {
         if let name = observer.takeNextToHandOver() { notification.complete(.success(name)) }
@@ -104,8 +141,8 @@ private struct FirstClient: ObserverClient {
     }
 }
 
-extension NotifyBusError {
-    fileprivate static func notInTime(_ description: String) -> NotifyBusError {
-        NotifyBusError(.timedOut, description)
+extension CoreError {
+    fileprivate static func notInTime(_ description: String) -> CoreError {
+        CoreError(.timedOut, description)
     }
 }

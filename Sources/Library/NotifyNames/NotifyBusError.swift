@@ -1,65 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a call of this library failed, as a sentence that a person can act on.
-///
-/// Two errors are equal if everything that they show is; compare ``code`` to find out what kind of error it is.
-public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible {
+/// Why a call failed, as a sentence that a person can act on. The module NotifyBus has the public form.
+package struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of failure. More kinds may be added.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    package struct Code: Hashable, Sendable, CustomStringConvertible {
         private let name: String
 
         /// The name is empty, too long, not UTF-8, or contains a NUL.
-        public static let invalidName = Code(name: "invalidName")
+        package static let invalidName = Code(name: "invalidName")
         /// No bus could be reached.
-        public static let noBus = Code(name: "noBus")
+        package static let noBus = Code(name: "noBus")
         /// The connection to the bus was lost; the center is trying to reconnect.
-        public static let disconnected = Code(name: "disconnected")
+        package static let disconnected = Code(name: "disconnected")
         /// The name belongs to someone else.
-        public static let notPermitted = Code(name: "notPermitted")
+        package static let notPermitted = Code(name: "notPermitted")
         /// Too many names are waiting to be written to queue another one.
-        public static let queueFull = Code(name: "queueFull")
+        package static let queueFull = Code(name: "queueFull")
         /// The bus allows no more match rules, not even one for all names.
-        public static let limitExceeded = Code(name: "limitExceeded")
+        package static let limitExceeded = Code(name: "limitExceeded")
         /// The task was cancelled.
-        public static let cancelled = Code(name: "cancelled")
+        package static let cancelled = Code(name: "cancelled")
         /// It did not complete within the given time.
-        public static let timedOut = Code(name: "timedOut")
+        package static let timedOut = Code(name: "timedOut")
         /// The program runs in a sandbox that hides other programs on the bus.
-        public static let sandboxed = Code(name: "sandboxed")
+        package static let sandboxed = Code(name: "sandboxed")
         /// There is no lifecycle agent, or it does not answer.
-        public static let noAgent = Code(name: "noAgent")
+        package static let noAgent = Code(name: "noAgent")
         /// This process was forked from one that used a bus, and has not called exec(3).
-        public static let forked = Code(name: "forked")
+        package static let forked = Code(name: "forked")
         /// The center was closed.
-        public static let closed = Code(name: "closed")
+        package static let closed = Code(name: "closed")
+        /// A callback waited for another to end that waits for this one.
+        package static let deadlock = Code(name: "deadlock")
         /// Anything else, such as running out of memory or descriptors.
-        public static let failed = Code(name: "failed")
+        package static let failed = Code(name: "failed")
 
         /// The name of the code, for logs.
-        public var description: String { name }
-
-        /// Whether an error is a ``NotifyBusError`` with this code, so that a `catch` can name the code:
-        ///
-        /// ```swift
-        /// do {
-        ///     try center.post(.backupDone)
-        /// } catch NotifyBusError.Code.noBus {
-        ///     print("there is no bus")
-        /// }
-        /// ```
-        public static func ~= (code: Code, error: any Error) -> Bool {
-            (error as? NotifyBusError)?.code == code
-        }
+        package var description: String { name }
     }
 
     /// The kind of failure.
-    public let code: Code
+    package let code: Code
     /// What went wrong and what to do about it, as one or two sentences. The wording may change.
-    public let description: String
+    package let description: String
     /// The error number of the underlying system call; nil if there is none. See errno(3).
-    public let errno: Int32?
+    package let errno: Int32?
     /// The name of the underlying D-Bus error, such as `org.freedesktop.DBus.Error.NoServer`; nil if there is none.
-    public let busErrorName: String?
+    package let busErrorName: String?
 
     package init(_ code: Code, _ description: String, errno: Int32? = nil, busErrorName: String? = nil) {
         self.code = code

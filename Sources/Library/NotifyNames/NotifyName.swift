@@ -1,28 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The name of a notification: 1 to 511 bytes of UTF-8 without NUL.
-///
-/// By convention a name is written in reverse-DNS style, such as `com.example.backup.done`, but any text will do. Names
-/// are compared byte by byte, so case and Unicode normalization matter.
-///
-/// Some names have a special meaning:
-///
-/// - `self.…` stays inside the process; no bus is needed for it.
-/// - `user.uid.N` and `user.uid.N.…` belong to the user with the numeric ID N: only that user and root can post them.
-/// - `com.apple.system.…` and `org.notifybus.system.…` are reserved: on the system bus only root can post them.
-///
-/// The rules are those of notify(3), with one difference: a name that is too long is an error and never truncated.
-///
-/// Declare names that a program uses repeatedly as constants:
-///
-/// ```swift
-/// extension NotifyName {
-///     static let backupDone: Self = "com.example.backup.done"
-/// }
-/// ```
-public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
+/// The name of a notification: 1 to 511 bytes of UTF-8 without NUL, compared byte by byte. The module NotifyBus has the
+/// public form, and says what is special about some names.
+package struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     /// The maximum length of a name in bytes, not counting a terminating NUL.
-    public static let maximumLength = 511
+    package static let maximumLength = 511
 
     // Everything on the path of a post or a delivery is inlinable; otherwise each would take 128 instructions more.
     @usableFromInline
@@ -46,7 +28,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Throws: ``NotifyBusError`` with the code `invalidName` if the string is empty, longer than 511 bytes in
     ///   UTF-8, or contains a NUL.
-    public init(_ string: String) throws(NotifyBusError) {
+    package init(_ string: String) throws(NotifyBusError) {
         var string = string
         // This also makes the string contiguous.
         let (fault, hash, scope) = string.withUTF8 { utf8 in
@@ -61,7 +43,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Throws: ``NotifyBusError`` with the code `invalidName` if there are no bytes or more than 511, if one is NUL,
     ///   or if they are not UTF-8.
-    public init(utf8 bytes: UnsafeRawBufferPointer) throws(NotifyBusError) {
+    package init(utf8 bytes: UnsafeRawBufferPointer) throws(NotifyBusError) {
         if let fault = NotifyName.fault(in: bytes) { throw NotifyBusError(.invalidName, fault) }
         guard let string = String(validating: bytes, as: UTF8.self) else {
             throw NotifyBusError(.invalidName, "The name is not valid UTF-8.")
@@ -70,14 +52,14 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The name as a string.
-    @inlinable public var string: String { storage.string }
+    @inlinable package var string: String { storage.string }
 
     /// The name as a string.
-    public var description: String { storage.string }
+    package var description: String { storage.string }
 
     /// Two names are equal if their bytes are equal.
     @inlinable
-    public static func == (left: NotifyName, right: NotifyName) -> Bool {
+    package static func == (left: NotifyName, right: NotifyName) -> Bool {
         left.storage === right.storage
             || left.storage.hash == right.storage.hash && haveEqualBytes(left.storage.string, right.storage.string)
     }
@@ -96,7 +78,7 @@ public struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Feeds the bytes of the name into a hasher.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         // Not the hash of the wire format, which is unseeded: strangers choose names.
         // Contiguous in every name: see the initializers.
         _ = storage.string.utf8.withContiguousStorageIfAvailable { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
@@ -197,47 +179,14 @@ extension NotifyName {
 }
 
 extension NotifyName: ExpressibleByStringLiteral {
-    /// Creates a name from a literal.
-    ///
-    /// A literal that is not a valid name is a programming error and ends the program with a message when the literal
-    /// is first used or, for a constant, when the constant is. For text from elsewhere use the throwing initializer.
-    public init(stringLiteral text: String) {
+    /// One that is not a valid name is a programming error, and ends the program with a message.
+    package init(stringLiteral text: String) {
         do throws(NotifyBusError) {
             // Not `NotifyName(text)` with a literal, which would recurse.
             try self.init(text)
         } catch {
             fatalError("“\(text)” is not a valid name. \(error)")
         }
-    }
-}
-
-extension NotifyName: RawRepresentable, Codable {
-    /// The name as a string.
-    public var rawValue: String { string }
-
-    /// Creates a name from a string; nil if it is not a valid one.
-    public init?(rawValue: String) {
-        guard let name = try? NotifyName(rawValue) else { return nil }
-        self = name
-    }
-
-    /// Decodes a name from a string.
-    ///
-    /// - Throws: `DecodingError.dataCorrupted` if the string is not a valid name.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        let text = try container.decode(String.self)
-        do throws(NotifyBusError) {
-            try self.init(text)
-        } catch {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: error.description)
-        }
-    }
-
-    /// Encodes the name as a string.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(string)
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -14,18 +14,22 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let first = try center.addObserver(for: "com.example.first") { _ in }
+        let first = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in }
         let name = try center.observingName()
         try poster.open()
         try agent.set(name, .suspended)
         var added: [NotifyCenter.Observation] = []
         for round in 0..<AddedNamesTests.rounds {
             let new = try NotifyName("com.example.added.\(round)")
-            added.append(try center.addObserver(for: .name(new)) { heard.append($0.string) })
-            try poster.post(new)
+            added.append(try center.addObserver(for: new, timeout: .seconds(25)) { heard.append($0.string) })
+            try poster.postOnceConnected(new)
             let prefix = "org.example.added.\(round)."
-            added.append(try center.addObserver(for: .prefix(prefix)) { heard.append($0.string) })
-            try poster.post(NotifyName(prefix + "x"))
+            added.append(
+                try center.addObserver(matching: .prefix(prefix), timeout: .seconds(25)) {
+                    heard.append($0.string)
+                }
+            )
+            try poster.postOnceConnected(NotifyName(prefix + "x"))
         }
         try poster.synchronize(timeout: .patience)
         try center.barrier(timeout: .patience)
@@ -42,7 +46,7 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let first = try center.addObserver(for: "com.example.first") { _ in }
+        let first = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in }
         let name = try center.observingName()
         try poster.open()
         for round in 0..<AddedNamesTests.rounds {
@@ -55,8 +59,8 @@ import Testing
             // How many of them come before the change is a matter of chance.
             let names = try (0..<8).map { try NotifyName("com.example.added.\(round).\($0)") }
             for new in names {
-                added.append(try center.addObserver(for: .name(new)) { heard.append($0.string) })
-                try poster.post(new)
+                added.append(try center.addObserver(for: new, timeout: .seconds(25)) { heard.append($0.string) })
+                try poster.postOnceConnected(new)
             }
             try #require(finished.wait(for: 1, timeout: .patience))
             try poster.synchronize(timeout: .patience)
@@ -74,12 +78,12 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let first = try center.addObserver(for: "com.example.first") { _ in }
+        let first = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in }
         let name = try center.observingName()
         try agent.set(name, .suspended)
         kill(agent.agentProcess, SIGSTOP)
-        let added = try center.addObserver(for: "com.example.added") { heard.append($0.string) }
-        try poster.post("com.example.added")
+        let added = try center.addObserver(for: "com.example.added", timeout: .seconds(25)) { heard.append($0.string) }
+        try poster.postOnceConnected("com.example.added")
         kill(agent.agentProcess, SIGCONT)
         try agent.set(name, .foreground)
         #expect(heard.wait(forCount: 1, timeout: .patience))

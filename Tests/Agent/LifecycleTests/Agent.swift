@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import Synchronization
 import TestSupport
 import Testing
@@ -87,7 +87,7 @@ final class AgentBus: Sendable {
 
     /// Sets a state, and returns when it is in force. On a busy machine that may take longer than the agent waits; asking
     /// again continues the wait.
-    func set(_ target: String, _ state: NotifyCenter.Lifecycle.State, freeze: Bool = false) throws {
+    func set(_ target: String, _ state: LifecycleState, freeze: Bool = false) throws {
         var reply = try trySetting(target, state, freeze: freeze)
         _ = try waitUntil {
             guard reply.errorName == "org.notifybus.Error.TimedOut" else { return true }
@@ -97,11 +97,10 @@ final class AgentBus: Sendable {
         try #require(reply.kind == .reply, "\(reply.errorName ?? "") \(reply.string ?? "")")
     }
 
-    func trySetting(_ target: String, _ state: NotifyCenter.Lifecycle.State, freeze: Bool = false) throws -> RawMessage
-    {
+    func trySetting(_ target: String, _ state: LifecycleState, freeze: Bool = false) throws -> RawMessage {
         var body = RawBody()
         body.append(target)
-        body.append(state.description)
+        body.append(state.rawValue)
         body.append(UInt32(freeze ? 1 : 0))
         return try control.call(
             destination: AgentInterface.name,
@@ -149,6 +148,12 @@ final class AgentBus: Sendable {
 
     func isParked(_ process: pid_t) throws -> Bool {
         try list().contains { $0["pid"]?.uint32 == UInt32(process) && $0["parked"]?.boolean == true }
+    }
+
+    /// Runs something with a connection that controls the agent.
+    func perform(_ body: @escaping @Sendable (BusLink) -> Void) {
+        try? watcher.open()
+        watcher.perform(body)
     }
 
     func makeCenter() -> NotifyCenter { NotifyCenter(bus: .address(bus.address)) }

@@ -2,8 +2,13 @@
 
 import Glibc
 import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
+
+/// Most tests need no more than the core.
+private typealias NotifyCenter = NotifyCore.NotifyCenter
+private typealias NotifyBusError = NotifyCore.NotifyBusError
 
 @Suite struct AgentDeathTests {
     @Test(arguments: busKinds)
@@ -11,7 +16,7 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         let name = try center.observingName()
         for _ in 0..<5 {
             // Where it takes longer than 2 seconds until there is another agent, the gate opens.
@@ -27,11 +32,11 @@ import Testing
             }
             guard isInTime else { return print("This machine is too busy to start an agent within 2 seconds.") }
             try #require(state == "background")
-            try poster.post("com.example.x")
+            try poster.postOnceConnected("com.example.x")
             try poster.synchronize(timeout: .patience)
         }
         try agent.set(name, .foreground)
-        try poster.post("com.example.x")
+        try poster.postOnceConnected("com.example.x")
         #expect(heard.wait(for: 1))
         try center.barrier(timeout: .patience)
         #expect(heard.value == 1)
@@ -42,7 +47,7 @@ import Testing
     func `what a program has reported counts once it is released, if the agent was killed too`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
-        let observation = try center.addObserver(for: "com.example.a") { _ in }
+        let observation = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { _ in }
         defer { observation.cancel() }
         let name = try center.observingName()
         try center.lifecycle.report(.background, timeout: .patience)
@@ -65,11 +70,11 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         try agent.set(try center.observingName(), .background)
         try agent.killAgent()
         try #require(waitUntil(timeout: .patience) { center.lifecycle.state == .foreground })
-        try poster.post("com.example.x")
+        try poster.postOnceConnected("com.example.x")
         #expect(heard.wait(for: 1))
         observation.cancel()
     }
@@ -79,11 +84,13 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: "com.example.x") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         let name = try center.observingName()
         var generator = SystemRandomNumberGenerator()
         for round in 0..<20 {
-            let states: [NotifyCenter.Lifecycle.State] = [.background, .suspended, .foreground]
+            let states: [LifecycleState] = [.background, .suspended, .foreground]
             let finished = Counter()
             startThread { [agent] in
                 // Happens somewhere in the middle of what follows.
@@ -100,10 +107,10 @@ import Testing
             try agent.set(name, .background)
             try center.barrier(timeout: .patience)
             let before = heard.count
-            try poster.post("com.example.x")
+            try poster.postOnceConnected("com.example.x")
             try poster.synchronize(timeout: .patience)
             try agent.set(name, .foreground)
-            try poster.post("com.example.x")
+            try poster.postOnceConnected("com.example.x")
             try #require(heard.wait(forCount: before + 1, timeout: .patience))
             try center.barrier(timeout: .patience)
             #expect(heard.count == before + 1)
@@ -117,11 +124,11 @@ import Testing
         kill(agent.agentProcess, SIGSTOP)
         defer { kill(agent.agentProcess, SIGCONT) }
         for round in 0..<20 {
-            let center = agent.makeCenter()
-            let outcomes = Recorder<NotifyBusError.Code?>()
-            func ask(_ question: @escaping @Sendable () async throws(NotifyBusError) -> Void) {
+            let center = NotifyBus.NotifyCenter(bus: .address(agent.bus.address))
+            let outcomes = Recorder<NotifyBus.NotifyBusError.Code?>()
+            func ask(_ question: @escaping @Sendable () async throws(NotifyBus.NotifyBusError) -> Void) {
                 Task {
-                    do throws(NotifyBusError) {
+                    do throws(NotifyBus.NotifyBusError) {
                         try await question()
                         outcomes.append(nil)
                     } catch {
@@ -129,11 +136,11 @@ import Testing
                     }
                 }
             }
-            ask { () async throws(NotifyBusError) in try await center.lifecycle.report(.background) }
-            ask { () async throws(NotifyBusError) in try await center.lifecycle.setFollowsDesktop(true) }
+            ask { () async throws(NotifyBus.NotifyBusError) in try await center.lifecycle.report(.background) }
+            ask { () async throws(NotifyBus.NotifyBusError) in try await center.lifecycle.setFollowsDesktop(true) }
             // At any moment of that.
             usleep(UInt32(round * 200))
-            center.close()
+            try? center.close(timeout: nil)
             try #require(outcomes.wait(forCount: 2, timeout: .patience))
             #expect(outcomes.elements == [.closed, .closed])
         }
@@ -144,8 +151,8 @@ import Testing
         let agent = try AgentBus(kind)
         let changes = Recorder<NotifyCenter.ConnectionChange>()
         let center = NotifyCenter(bus: .address(agent.bus.address)) { changes.append($0) }
-        let first = try center.addObserver(for: "com.example.a") { _ in }
-        let second = try center.addObserver(for: "com.example.b") { _ in }
+        let first = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { _ in }
+        let second = try center.addObserver(for: "com.example.b", timeout: .seconds(25)) { _ in }
         // The observers wait for it.
         kill(agent.agentProcess, SIGSTOP)
         defer { kill(agent.agentProcess, SIGCONT) }
@@ -156,7 +163,7 @@ import Testing
         try center.barrier(timeout: .patience)
         kill(agent.agentProcess, SIGCONT)
         try #require(changes.wait(forCount: 2))
-        #expect(changes.elements.last == .reconnected && center.statistics.reconnects == 1)
+        #expect(changes.elements.last == .connected && center.statistics.reconnects == 1)
         first.cancel()
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -35,7 +35,7 @@ struct AgentOwnerTests {
         try takeName(stranger.client)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         let order = try stranger.client.call(
             destination: try center.observingName(),
             path: ObserverInterface.path,
@@ -46,7 +46,7 @@ struct AgentOwnerTests {
         )
         #expect(order.errorName == "org.freedesktop.DBus.Error.AccessDenied")
         #expect(center.lifecycle.state == .foreground)
-        try center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         #expect(heard.wait(for: 1))
         #expect(try calls(to: stranger.client) == [])
 
@@ -56,8 +56,8 @@ struct AgentOwnerTests {
         try takeName(rightful)
         while try rightful.readMessage().member != AgentInterface.Register.member {}
         try takeName(stranger.client)
-        let later = try center.addObserver(for: "com.example.y") { _ in heard.add() }
-        try center.post("com.example.y")
+        let later = try center.addObserver(for: "com.example.y", timeout: .seconds(25)) { _ in heard.add() }
+        try center.postOnceConnected("com.example.y")
         #expect(heard.wait(for: 2))
         #expect(try calls(to: stranger.client) == [])
         observation.cancel()

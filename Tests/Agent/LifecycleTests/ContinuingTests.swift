@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -28,13 +28,13 @@ struct ContinuingTests {
             observer.send(signal: SIGSTOP)
             try #require(waitUntil { processState(observer.pid) == "T" })
             // The agent checks only those that are posted to.
-            try poster.post(NotifyName(noticed))
+            try poster.postOnceConnected(NotifyName(noticed))
             try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
             let before = try observer.waitForOutputLines(0).count
             observer.send(signal: SIGCONT)
             // Spread over the time in which it comes back, so that some meet each part of it.
             for part in 0..<50 {
-                for index in stride(from: part, to: count, by: 50) { try poster.post(posted[index]) }
+                for index in stride(from: part, to: count, by: 50) { try poster.postOnceConnected(posted[index]) }
                 usleep(5_000)
             }
             try poster.synchronize(timeout: .patience)
@@ -63,7 +63,7 @@ struct ContinuingTests {
         )
         _ = try observer.waitForErrorOutput(containing: "live", timeout: .patience)
         let poster = agent.makeCenter()
-        try poster.post("com.example.ready")
+        try poster.postOnceConnected("com.example.ready")
         // Nothing is left for the agent, not even a rule for all names.
         var hog: RawBusClient? = try RawBusClient(address: agent.bus.address)
         var count = 0
@@ -71,9 +71,9 @@ struct ContinuingTests {
         try #require((1...256).contains(count))
         observer.send(signal: SIGSTOP)
         try #require(waitUntil { processState(observer.pid) == "T" })
-        try poster.post(NotifyName(names[0]))
+        try poster.postOnceConnected(NotifyName(names[0]))
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
-        for name in names { try poster.post(NotifyName(name)) }
+        for name in names { try poster.postOnceConnected(NotifyName(name)) }
         try poster.synchronize(timeout: .patience)
         hog = nil
         observer.send(signal: SIGCONT)
@@ -99,7 +99,7 @@ struct ContinuingTests {
             program.send(signal: SIGSTOP)
             try #require(waitUntil { processState(program.pid) == "T" })
             // The agent checks only those that are posted to.
-            try poster.post("com.example.a")
+            try poster.postOnceConnected("com.example.a")
             try #require(waitUntil(timeout: .patience) { (try? agent.isParked(program.pid)) == true })
             try program.writeInput("report foreground\nsync \(round)\n")
             program.send(signal: SIGCONT)

@@ -2,8 +2,13 @@
 
 import Glibc
 import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
+
+/// Most tests need no more than the core.
+private typealias NotifyCenter = NotifyCore.NotifyCenter
+private typealias NotifyName = NotifyCore.NotifyName
 
 /// A program that follows the desktop through the library. LockTests covers the screen lock.
 @Suite struct DesktopTests {
@@ -28,11 +33,11 @@ import Testing
         var desktop = try RawBusClient(address: agent.bus.address)
         let center = agent.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(for: "com.example.a") { heard.append($0) }
+        let observation = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { heard.append($0) }
         #expect(!center.lifecycle.followsDesktop)
         try setForeground(agent, desktop, 1)
         // It has not opted in.
-        try center.post("com.example.a")
+        try center.postOnceConnected("com.example.a")
         #expect(heard.wait(forCount: 1))
         try center.lifecycle.setFollowsDesktop(true) { _ in }
         #expect(center.lifecycle.followsDesktop)
@@ -47,11 +52,11 @@ import Testing
         try setForeground(agent, desktop, 1)
         #expect(waitUntil { center.lifecycle.state == .background })
         // The program's own report overrides the focus.
-        try center.lifecycle.report(.foreground)
+        try center.lifecycle.report(.foreground, timeout: .seconds(10))
         #expect(center.lifecycle.state == .foreground)
         // A person overrides both: the report is recorded, and nothing changes.
         try agent.set("pid:\(getpid())", .background)
-        try center.lifecycle.report(.foreground)
+        try center.lifecycle.report(.foreground, timeout: .seconds(10))
         #expect(center.lifecycle.state == .background)
         observation.cancel()
     }
@@ -60,7 +65,7 @@ import Testing
     func `opting in returns when the agent has noted it, and also if there is none`(kind: BusKind) async throws {
         let agent = try AgentBus(kind)
         let desktop = try RawBusClient(address: agent.bus.address)
-        let center = agent.makeCenter()
+        let center = NotifyBus.NotifyCenter(bus: .address(agent.bus.address))
         let observation = try await center.addObserver(for: "com.example.a") { _ in }
         try setForeground(agent, desktop, 1)
         // The agent takes its time to note the focus.
@@ -79,7 +84,9 @@ import Testing
         try await center.lifecycle.setFollowsDesktop(true)
         #expect(center.lifecycle.followsDesktop)
         await center.close()
-        let error = await #expect(throws: NotifyBusError.self) { try await center.lifecycle.setFollowsDesktop(false) }
+        let error = await #expect(throws: NotifyBus.NotifyBusError.self) {
+            try await center.lifecycle.setFollowsDesktop(false)
+        }
         #expect(error?.code == .closed)
         withExtendedLifetime(observation) {}
     }
@@ -91,7 +98,7 @@ import Testing
         try center.lifecycle.setFollowsDesktop(true) { _ in }
         let observer = try RawBusClient(address: agent.bus.address)
         try setForeground(agent, observer, 1)
-        let observation = try center.addObserver(for: "com.example.a") { _ in }
+        let observation = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { _ in }
         #expect(waitUntil { center.lifecycle.state == .background })
         try center.lifecycle.setFollowsDesktop(false) { _ in }
         #expect(waitUntil { center.lifecycle.state == .foreground })

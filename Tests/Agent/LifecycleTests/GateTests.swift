@@ -7,15 +7,22 @@ import Testing
 
 @testable import NotifyCore
 
+/// Most tests need no more than the core.
+private typealias NotifyCenter = NotifyCore.NotifyCenter
+private typealias NotifyName = NotifyCore.NotifyName
+private typealias NotifyBusError = NotifyCore.NotifyBusError
+
 @Suite struct GateTests {
     @Test(arguments: busKinds)
     func `a background observer gets nothing, then or later`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: "com.example.bg") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.bg", timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         let name = try center.observingName()
-        try poster.post("com.example.bg")
+        try poster.postOnceConnected("com.example.bg")
         try #require(heard.wait(forCount: 1, timeout: .patience))
 
         try agent.set(name, .background)
@@ -24,20 +31,20 @@ import Testing
         let posted: NotifyName = "com.example.bg"
         // Had the bus to keep these, it would grow by more than 6 MB.
         for number in 0..<(isLongRun ? 100_000 : 40_000) {
-            try poster.post(posted)
+            try poster.postOnceConnected(posted)
             if number % 1_000 == 999 { try poster.flush(timeout: .patience) }
         }
         try poster.synchronize(timeout: .patience)
         #expect(agent.bus.residentBytes - before < 4 << 20)
         // An observer added in the background hears nothing either.
-        let late = try center.addObserver(for: "com.example.late") { heard.append($0.string) }
-        try poster.post("com.example.late")
+        let late = try center.addObserver(for: "com.example.late", timeout: .seconds(25)) { heard.append($0.string) }
+        try poster.postOnceConnected("com.example.late")
         try poster.synchronize(timeout: .patience)
 
         try agent.set(name, .foreground)
         #expect(center.lifecycle.state == .foreground)
-        try poster.post("com.example.late")
-        try poster.post("com.example.bg")
+        try poster.postOnceConnected("com.example.late")
+        try poster.postOnceConnected("com.example.bg")
         try #require(heard.wait(forCount: 3, timeout: .patience))
         try center.barrier(timeout: .patience)
         #expect(heard.elements == ["com.example.bg", "com.example.late", "com.example.bg"])
@@ -62,14 +69,14 @@ import Testing
         let sleepsThrough = try waitUntil {
             let count = wakeUps(of: observer.pid)
             for _ in 0..<20 {
-                for _ in 0..<1_000 { try poster.post(posted) }
+                for _ in 0..<1_000 { try poster.postOnceConnected(posted) }
                 try poster.synchronize(timeout: .patience)
             }
             return wakeUps(of: observer.pid) == count
         }
         #expect(sleepsThrough)
         try agent.set("pid:\(observer.pid)", .foreground)
-        try poster.post(posted)
+        try poster.postOnceConnected(posted)
         let output = try observer.waitForOutputLines(1, timeout: .patience)
         #expect(output.count == 1)
     }
@@ -84,21 +91,23 @@ import Testing
         let (inside, outside, stop) = (
             NotifyName("com.example.inside"), NotifyName("com.example.outside"), NotifyName("com.example.end")
         )
-        let observation = try center.addObserver(for: .names([inside, outside, stop])) { heard.append($0) }
+        let observation = try center.addObserver(matching: .names([inside, outside, stop]), timeout: .seconds(25)) {
+            heard.append($0)
+        }
         let name = try center.observingName()
         for _ in 0..<rounds {
             try agent.set(name, .background)
-            try posters.0.post(inside)
-            try posters.1.post(inside)
+            try posters.0.postOnceConnected(inside)
+            try posters.1.postOnceConnected(inside)
             try posters.0.synchronize(timeout: .patience)
             try posters.1.synchronize(timeout: .patience)
             try agent.set(name, .foreground)
-            try posters.0.post(outside)
-            try posters.1.post(outside)
+            try posters.0.postOnceConnected(outside)
+            try posters.1.postOnceConnected(outside)
             try posters.0.synchronize(timeout: .patience)
             try posters.1.synchronize(timeout: .patience)
         }
-        try posters.0.post(stop)
+        try posters.0.postOnceConnected(stop)
         try #require(heard.wait(forCount: 2 * rounds + 1, timeout: .patience))
         try center.barrier(timeout: .patience)
         let elements = heard.elements
@@ -112,19 +121,19 @@ import Testing
     func `a name that is canceled just before the gate closes leaves no rule on the bus`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
-        let kept = try center.addObserver(for: "com.example.kept") { _ in }
+        let kept = try center.addObserver(for: "com.example.kept", timeout: .seconds(25)) { _ in }
         let name = try center.observingName()
         // It cancels while it reads the post after which the agent's call comes, and has more to do with the connection than
         // to remove rules, which is done later. If the callback takes long, another thread does that before the call.
         let wasLate = try waitUntil(timeout: .patience) {
-            let canceled = try center.addObserver(for: "com.example.canceled") { _ in }
+            let canceled = try center.addObserver(for: "com.example.canceled", timeout: .seconds(25)) { _ in }
             let gates = Recorder<Bool>()
-            let last = try center.addObserver(for: "com.example.last") { _ in
+            let last = try center.addObserver(for: "com.example.last", timeout: .seconds(25)) { _ in
                 canceled.cancel()
                 center.perform { _ in gates.append(center.engine.observing.lifecycle.isOpen) }
             }
             var reading = try PausedReading(of: center)
-            try poster.post("com.example.last")
+            try poster.postOnceConnected("com.example.last")
             try #require(waitUntil { reading.waiting > 0 })
             let post = reading.waiting
             let ended = Counter()
@@ -138,7 +147,7 @@ import Testing
 
             reading = try PausedReading(of: center)
             let before = reading.waiting
-            try poster.post("com.example.canceled")
+            try poster.postOnceConnected("com.example.canceled")
             // The bus may write what it answers to the poster first.
             for _ in 0..<3 { try poster.synchronize(timeout: .patience) }
             #expect(reading.waiting == before)
@@ -180,10 +189,10 @@ import Testing
         let agent = try AgentBus(kind)
         let (center, other) = (agent.makeCenter(), agent.makeCenter())
         let (own, theirs) = (Counter(), Counter())
-        let mine = try center.addObserver(for: "com.example.x") { _ in own.add() }
-        let observation = try other.addObserver(for: "com.example.x") { _ in theirs.add() }
+        let mine = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in own.add() }
+        let observation = try other.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in theirs.add() }
         try agent.set(try center.observingName(), .background)
-        try center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         #expect(theirs.wait(for: 1))
         try center.synchronize(timeout: .patience)
         try center.barrier(timeout: .patience)
@@ -198,14 +207,16 @@ import Testing
         let (center, poster) = (agent.makeCenter(), agent.makeCenter())
         let heard = Recorder<String>()
         let names = try (0..<20).map { try NotifyName("com.example.suspended.\($0)") }
-        let all = try center.addObserver(for: .names(names)) { heard.append($0.string) }
-        let second = try center.addObserver(for: .name(names[0])) { heard.append("again \($0)") }
-        let prefix = try center.addObserver(for: .prefix("com.example.suspended.1")) { heard.append("prefix \($0)") }
+        let all = try center.addObserver(matching: .names(names), timeout: .seconds(25)) { heard.append($0.string) }
+        let second = try center.addObserver(for: names[0], timeout: .seconds(25)) { heard.append("again \($0)") }
+        let prefix = try center.addObserver(matching: .prefix("com.example.suspended.1"), timeout: .seconds(25)) {
+            heard.append("prefix \($0)")
+        }
         let name = try center.observingName()
         for round in 0..<3 {
             try agent.set(name, .suspended)
             for number in 0..<5_000 {
-                try poster.post(names[number % 12])
+                try poster.postOnceConnected(names[number % 12])
                 if number % 1_000 == 999 { try poster.flush(timeout: .patience) }
             }
             try poster.synchronize(timeout: .patience)
@@ -220,7 +231,7 @@ import Testing
         expected += [1, 10, 11].map { "prefix \(names[$0])" }
         let isExact = heard.elements.sorted() == (expected + expected + expected).sorted()
         #expect(isExact)
-        try poster.post(names[15])
+        try poster.postOnceConnected(names[15])
         #expect(heard.wait(forCount: 50, timeout: .patience))
         for observation in [all, second, prefix] { observation.cancel() }
     }
@@ -232,23 +243,23 @@ import Testing
         await #expect(processExitsWith: .success) {
             let address = try handedOver(to: "own-report")
             // In a process of its own, because a report is for the whole process.
-            let center = NotifyCenter(bus: .address(address))
+            let center = NotifyBus.NotifyCenter(bus: .address(address))
             let poster = NotifyCenter(bus: .address(address))
             let count = Counter()
             let changes = try center.lifecycle.changes()
             let observation = try await center.addObserver(for: "com.example.self") { _ in count.add() }
             try await center.lifecycle.report(.background)
             guard center.lifecycle.state == .background else { exit(2) }
-            try await poster.post("com.example.self")
-            try await poster.synchronize()
+            try poster.postOnceConnected("com.example.self")
+            try await poster.synchronize(timeout: .patience)
             try await center.lifecycle.report(.foreground)
-            try await poster.post("com.example.self")
+            try poster.postOnceConnected("com.example.self")
             guard count.wait(for: 1) else { exit(3) }
-            try center.barrier()
+            try center.core.barrier()
             guard count.value == 1 else { exit(4) }
             var iterator = changes.makeAsyncIterator()
             guard await iterator.next(isolation: nil) == .foreground else { exit(5) }
-            await observation.cancel()
+            observation.cancel()
             exit(0)
         }
     }
@@ -258,7 +269,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         #expect(center.lifecycle.state == .foreground)
-        let error = try #require(throws: NotifyBusError.self) { try center.lifecycle.report(.background) }
+        let error = try #require(throws: NotifyBusError.self) {
+            try center.lifecycle.report(.background, timeout: .seconds(10))
+        }
         #expect(error.code == .noAgent)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -17,7 +17,9 @@ import Testing
         init(_ agent: AgentBus, names: [NotifyName], prefix: NamePrefix? = nil) throws {
             center = agent.makeCenter()
             let subject = NotifySubject(names: names, prefixes: prefix.map { [$0] } ?? [])
-            observation = try center.addObserver(for: subject) { [heard] in heard.append($0.string) }
+            observation = try center.addObserver(matching: subject, timeout: .seconds(25)) { [heard] in
+                heard.append($0.string)
+            }
             name = try center.observingName()
         }
 
@@ -25,7 +27,7 @@ import Testing
         ///
         /// - Parameter start: how much of what was heard before is left out.
         func all(_ poster: NotifyCenter, until last: NotifyName, from start: Int = 0) throws -> [String] {
-            try poster.post(last)
+            try poster.postOnceConnected(last)
             let isHeard = waitUntil(timeout: .patience) { heard.elements.dropFirst(start).contains(last.string) }
             try #require(isHeard)
             try center.barrier(timeout: .patience)
@@ -59,7 +61,7 @@ import Testing
         var posted: Set<NotifyName> = []
         for round in 0..<3 {
             for place in stride(from: round, to: 800, by: 100) {
-                try poster.post(Self.many[place])
+                try poster.postOnceConnected(Self.many[place])
                 posted.insert(Self.many[place])
             }
             try poster.synchronize(timeout: .patience)
@@ -88,8 +90,8 @@ import Testing
                     guard let name = try? NotifyName("com.example.prefix.\(round).\(number)"), number < 40_000 else {
                         break
                     }
-                    try? poster.post(name)
-                    try? poster.post(Self.many[number % 799])
+                    try? poster.postOnceConnected(name)
+                    try? poster.postOnceConnected(Self.many[number % 799])
                     posts.append(name.string)
                     number += 1
                     usleep(100)
@@ -123,7 +125,7 @@ import Testing
         let listener = try Listener(agent, names: ["com.example.a"])
         let (isDone, failures) = (Counter(), Recorder<String>())
         startThread {
-            var states = [NotifyCenter.Lifecycle.State.background, .foreground]
+            var states = [LifecycleState.background, .foreground]
             while isDone.value == 0 {
                 states.swapAt(0, 1)
                 do { try listener.center.lifecycle.report(states[0], timeout: .patience) } catch {
@@ -163,7 +165,7 @@ import Testing
         )
         try observer.waitForErrorOutput(containing: "live")
         try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
-        try poster.post("com.example.a")
+        try poster.postOnceConnected("com.example.a")
         try poster.synchronize(timeout: .patience)
         for _ in 0..<3 {
             try agent.replaceAgent()
@@ -172,10 +174,10 @@ import Testing
             try agent.set("pid:\(observer.pid)", .suspended)
             try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
         }
-        try poster.post("com.example.b")
+        try poster.postOnceConnected("com.example.b")
         try poster.synchronize(timeout: .patience)
         try agent.set("pid:\(observer.pid)", .foreground)
-        try poster.post("com.example.a")
+        try poster.postOnceConnected("com.example.a")
         #expect(try observer.waitForOutputLines(3) == ["com.example.a", "com.example.b", "com.example.a"])
     }
 
@@ -198,7 +200,7 @@ import Testing
         #expect(processState(observer.pid) == "T")
         if !freezes { observer.send(signal: SIGCONT) }
         try agent.set("pid:\(observer.pid)", .foreground)
-        try agent.makeCenter().post("com.example.a")
+        try agent.makeCenter().postOnceConnected("com.example.a")
         #expect(try observer.waitForOutputLines(1) == ["com.example.a"])
     }
 
@@ -218,15 +220,15 @@ import Testing
         observer.send(signal: SIGSTOP)
         // What it has just heard it may hear again.
         try #require(waitUntil { processState(observer.pid) == "T" })
-        try poster.post("com.example.a")
+        try poster.postOnceConnected("com.example.a")
         try #require(waitUntil(timeout: .patience) { try agent.isParked(observer.pid) })
         for _ in 0..<3 { try agent.replaceAgent() }
         #expect(try agent.isParked(observer.pid))
-        try poster.post("com.example.b")
+        try poster.postOnceConnected("com.example.b")
         try poster.synchronize(timeout: .patience)
         observer.send(signal: SIGCONT)
         try observer.waitForOutput(containing: "com.example.b")
-        try poster.post("com.example.c")
+        try poster.postOnceConnected("com.example.c")
         try observer.waitForOutput(containing: "com.example.c")
         #expect(try observer.waitForOutputLines(3).sorted() == ["com.example.a", "com.example.b", "com.example.c"])
     }
@@ -238,7 +240,7 @@ import Testing
         // One that leaves the bus.
         let setter = agent.makeCenter()
         try setter.setState(42, of: "com.example.state")
-        setter.close()
+        try? setter.close(timeout: nil)
         for _ in 0..<3 {
             try agent.replaceAgent()
             #expect(try listener.center.state(of: "com.example.state") == 42)
@@ -267,7 +269,7 @@ import Testing
         let listeners = try (0..<3).map { _ in try Listener(agent, names: [Self.name]) }
         let setter = agent.makeCenter()
         try setter.setState(42, of: Self.name)
-        setter.close()
+        try? setter.close(timeout: nil)
         for (number, listener) in listeners.enumerated() {
             try killAndRestart(agent, listener)
             try expect(42, listener)
@@ -278,7 +280,7 @@ import Testing
             }
             // Another one remembers it from now on.
             let name = try listener.center.observingName()
-            listener.center.close()
+            try? listener.center.close(timeout: nil)
             let hasGone = try waitUntil(timeout: .patience) { try agent.state(of: name) == nil }
             try #require(hasGone)
         }
@@ -311,7 +313,7 @@ import Testing
         try first.center.setState(7, of: Self.name)
         let second = try Listener(agent, names: [Self.name])
         let name = first.name
-        first.center.close()
+        try? first.center.close(timeout: nil)
         let hasGone = try waitUntil(timeout: .patience) { try agent.state(of: name) == nil }
         try #require(hasGone)
         try killAndRestart(agent, second)

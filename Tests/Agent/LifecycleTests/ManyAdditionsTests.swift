@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import Synchronization
 import TestSupport
 import Testing
@@ -22,7 +22,7 @@ import Testing
             agent = try SlowAgent(bus)
             center = NotifyCenter(bus: .address(bus.address))
             let many = try (0..<2 * rules).map { try NotifyName("com.example.many.\($0)") }
-            observations = [try center.addObserver(for: .names(many)) { _ in }]
+            observations = [try center.addObserver(matching: .names(many), timeout: .seconds(25)) { _ in }]
             try center.barrier(timeout: .patience)
             try add("com.example.told")
             try #require(agent.additions.wait(forCount: 1, timeout: .patience))
@@ -30,7 +30,9 @@ import Testing
 
         func add(_ name: String) throws {
             observations.append(
-                try center.addObserver(for: .name(NotifyName(name))) { [heard] in heard.append($0.string) }
+                try center.addObserver(for: NotifyName(name), timeout: .seconds(25)) { [heard] in
+                    heard.append($0.string)
+                }
             )
         }
 
@@ -43,7 +45,7 @@ import Testing
         let names = (0..<50).map { "com.example.untold.\($0)" }
         for name in names { try scene.add(name) }
         // Posts are heard meanwhile, without the agent.
-        for name in names { try scene.center.post(NotifyName(name)) }
+        for name in names { try scene.center.postOnceConnected(NotifyName(name)) }
         try #require(scene.heard.wait(forCount: names.count, timeout: .patience))
         try scene.agent.center.barrier(timeout: .patience)
         #expect(scene.agent.additions.elements.last == ["com.example.told"])
@@ -58,7 +60,7 @@ import Testing
         try scene.add("com.example.untold")
         for number in 0..<50 {
             let subject = NotifySubject.prefix("org.example.\(number).")
-            scene.observations.append(try scene.center.addObserver(for: subject) { _ in })
+            scene.observations.append(try scene.center.addObserver(matching: subject, timeout: .seconds(25)) { _ in })
         }
         // A removal follows everything.
         scene.observations[1].cancel()
@@ -83,7 +85,7 @@ import Testing
         // The agent knows what was posted of the names that it was told of: nothing.
         try #require(scene.heard.wait(forCount: 1, timeout: .patience))
         try #require(waitUntil(timeout: .patience) { scene.center.statistics.reconnects == 1 })
-        try scene.center.post("com.example.told")
+        try scene.center.postOnceConnected("com.example.told")
         try #require(scene.heard.wait(forCount: 2, timeout: .patience))
         #expect(scene.heard.elements == ["com.example.untold", "com.example.told"])
     }
@@ -98,7 +100,7 @@ import Testing
         scene.agent.endConnection()
         try #require(waitUntil(timeout: .patience) { scene.center.statistics.reconnects == 1 })
         // Comes after what is heard because of the loss.
-        try scene.center.post("com.example.told")
+        try scene.center.postOnceConnected("com.example.told")
         try #require(
             waitUntil(timeout: .patience) { scene.heard.elements.count { $0 == "com.example.told" } == 2 }
         )

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -12,7 +12,7 @@ import Testing
         let agent = try AgentBus(kind)
         let center = agent.makeCenter()
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         let stranger = try RawBusClient(address: agent.bus.address)
         let reply = try stranger.call(
             destination: try center.observingName(),
@@ -24,7 +24,7 @@ import Testing
         )
         #expect(reply.errorName == "org.freedesktop.DBus.Error.AccessDenied")
         #expect(center.lifecycle.state == .foreground)
-        try center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         #expect(heard.wait(for: 1))
         observation.cancel()
     }
@@ -38,7 +38,7 @@ import Testing
         defer { relay.close() }
         let center = NotifyCenter(bus: .address(relay.address))
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         let stranger = try RawBusClient(address: bus.address)
         var command = RawMessage(.call)
         command.destination = try center.observingName()
@@ -48,7 +48,7 @@ import Testing
         relay.hold()
         for _ in 0..<15_000 { try stranger.send(command) }
         try stranger.callBus("GetId")
-        try NotifyCenter(bus: .address(bus.address)).post("com.example.x")
+        try NotifyCenter(bus: .address(bus.address)).postOnceConnected("com.example.x")
         // It has read the calls that came before.
         try #require(heard.wait(for: 1))
         relay.resume()
@@ -74,17 +74,17 @@ import Testing
             let impostor = try Impostor(bus, answer: answer)
             let center = NotifyCenter(bus: .address(bus.address))
             let heard = Counter()
-            let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+            let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
             for _ in 0..<10 {
                 for arguments in nonsense { impostor.call(try center.observingName(), arguments) }
             }
             try impostor.center.barrier(timeout: .patience)
             try center.barrier(timeout: .patience)
-            try center.post("com.example.x")
+            try center.postOnceConnected("com.example.x")
             #expect(heard.wait(for: 1))
             #expect(center.lifecycle.state == .foreground)
             observation.cancel()
-            impostor.center.close()
+            try? impostor.center.close(timeout: nil)
         }
     }
 
@@ -94,9 +94,9 @@ import Testing
         let impostor = try Impostor(bus, answer: nil)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         #expect(impostor.calls.value > 0)
-        try center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         #expect(heard.wait(for: 1))
         observation.cancel()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -20,7 +20,9 @@ import Testing
             startThread { [isToEnd, hasEnded, posted] in
                 // Each connection of the user may have all of them pending, within its quota.
                 while isToEnd.value == 0, posted.count < 4_000 {
-                    guard let name = try? NotifyName("\(prefix)\(posted.count)"), (try? poster.post(name)) != nil else {
+                    guard let name = try? NotifyName("\(prefix)\(posted.count)"),
+                        (try? poster.postOnceConnected(name)) != nil
+                    else {
                         break
                     }
                     posted.append(name.string)
@@ -48,7 +50,9 @@ import Testing
         let centers = heard.map { _ in agent.makeCenter() }
         let prefix = "com.example.parts."
         let observations = try zip(centers, heard).map { center, heard in
-            try center.addObserver(for: .prefix(prefix)) { heard.append($0.string) }
+            try center.addObserver(matching: .prefix(prefix), timeout: .seconds(25)) {
+                heard.append($0.string)
+            }
         }
         for center in centers { try center.barrier(timeout: .patience) }
         let (isDone, lists) = (Counter(), Counter())
@@ -66,7 +70,7 @@ import Testing
         try storm.end()
         isDone.add()
         try #require(lists.wait(for: 3, timeout: .patience))
-        try poster.post(NotifyName(prefix + "last"))
+        try poster.postOnceConnected(NotifyName(prefix + "last"))
         let expected = Set(storm.posted.elements + [prefix + "last"])
         for heard in heard {
             let isComplete = waitUntil(timeout: .patience) { expected.isSubset(of: heard.elements) }
@@ -87,7 +91,7 @@ import Testing
         let poster = agent.makeCenter()
         let center = agent.makeCenter()
         let heard = Recorder<String>()
-        let first = try center.addObserver(for: "com.example.first") { _ in }
+        let first = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in }
         let name = try center.observingName()
         for round in 0..<3 {
             let names = try (0..<3 * 1_024 + 1).map { try NotifyName("com.example.part.\(round).\($0)") }
@@ -97,8 +101,10 @@ import Testing
                 if !isSuspended { try? agent.set(name, .suspended) }
                 finished.add()
             }
-            let observation = try center.addObserver(for: .names(names)) { heard.append($0.string) }
-            for new in names { try poster.post(new) }
+            let observation = try center.addObserver(matching: .names(names), timeout: .seconds(25)) {
+                heard.append($0.string)
+            }
+            for new in names { try poster.postOnceConnected(new) }
             try poster.synchronize(timeout: .patience)
             try #require(finished.wait(for: 1, timeout: .patience))
             try agent.set(name, .foreground)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -24,7 +24,7 @@ import Testing
         let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
             do {
                 let words = try handedOver(to: "many-observers").split(separator: " ", maxSplits: 1)
-                try await ScaleTests.changeAll(String(words[1]), pid_t(words[0]) ?? 0)
+                try ScaleTests.changeAll(String(words[1]), pid_t(words[0]) ?? 0)
             } catch {
                 print("failed: \(error)")
                 exit(7)
@@ -38,7 +38,7 @@ import Testing
     }
 
     /// Ends the process.
-    private static func changeAll(_ address: String, _ agentProcess: pid_t) async throws {
+    private static func changeAll(_ address: String, _ agentProcess: pid_t) throws {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = limit.rlim_max
@@ -48,12 +48,15 @@ import Testing
         for number in 0..<ScaleTests.observers {
             let center = NotifyCenter(bus: .address(address))
             let names = try [NotifyName("com.example.all"), NotifyName("com.example.own.\(number)")]
-            kept.append((center, try await center.addObserver(for: .names(names)) { _ in heard.add() }))
+            let observation = try center.addObserver(matching: NotifySubject(names: names), timeout: .patience) { _ in
+                heard.add()
+            }
+            kept.append((center, observation))
         }
         // A report is for the whole process, and returns when it is in force for all its connections. On a busy machine
         // all of them may take longer than the agent's limit; repeating the report continues the wait.
         let clock = ContinuousClock()
-        func report(_ state: NotifyCenter.Lifecycle.State) throws -> Duration {
+        func report(_ state: LifecycleState) throws -> Duration {
             try clock.measure {
                 while true {
                     do throws(NotifyBusError) {
@@ -67,15 +70,15 @@ import Testing
         let toBackground = try report(.background)
         guard kept.allSatisfy({ $0.0.lifecycle.state == .background }) else { exit(2) }
         let poster = NotifyCenter(bus: .address(address))
-        try await poster.post("com.example.all")
-        try await poster.synchronize()
+        try poster.postOnceConnected("com.example.all")
+        try poster.synchronize(timeout: .patience)
         let toForeground = try report(.foreground)
         guard kept.allSatisfy({ $0.0.lifecycle.state == .foreground }) else { exit(3) }
-        try await poster.post("com.example.all")
+        try poster.postOnceConnected("com.example.all")
         guard heard.wait(for: ScaleTests.observers, timeout: .patience) else { exit(4) }
         let toSuspended = try report(.suspended)
-        try await poster.post("com.example.all")
-        try await poster.synchronize()
+        try poster.postOnceConnected("com.example.all")
+        try poster.synchronize(timeout: .patience)
         let resumed = try report(.foreground)
         guard heard.wait(for: 2 * ScaleTests.observers, timeout: .patience) else { exit(5) }
         print("background \(toBackground), foreground \(toForeground)")

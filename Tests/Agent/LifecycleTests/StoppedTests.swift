@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -45,23 +45,23 @@ struct StoppedTests {
         let bystander = agent.makeCenter()
         let names = try StoppedTests.names.map { try NotifyName($0) }
         let heard = Counter()
-        let observation = try bystander.addObserver(for: .names(names)) { _ in heard.add() }
+        let observation = try bystander.addObserver(matching: .names(names), timeout: .seconds(25)) { _ in heard.add() }
         let poster = agent.makeCenter()
-        try poster.post(names[9])
+        try poster.postOnceConnected(names[9])
         _ = try observer.waitForOutputLines(1, timeout: .patience)
 
         observer.send(signal: SIGSTOP)
         #expect(waitUntil { processState(observer.pid) == "T" })
         // Posted before the agent can have noticed: the bus queues these, and they must not be lost.
-        for name in names[0..<3] { try poster.post(name) }
+        for name in names[0..<3] { try poster.postOnceConnected(name) }
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         // The bus never has to keep more than this for those who hear these posts.
-        for number in 0..<1_500 { try poster.post(names[number % 5]) }
+        for number in 0..<1_500 { try poster.postOnceConnected(names[number % 5]) }
         try #require(heard.wait(for: 1_504, timeout: .patience))
         _ = try agent.list()
         let before = agent.bus.residentBytes
         for number in 0..<count {
-            try poster.post(names[number % 5])
+            try poster.postOnceConnected(names[number % 5])
             // What the bus holds for those who hear these posts does not count: the bystander, and the agent, which hears
             // each post of a prefix that it holds.
             if number % 500 == 499 { try #require(heard.wait(for: number + 1_004, timeout: .patience)) }
@@ -72,13 +72,13 @@ struct StoppedTests {
         #expect(growth < 3 << 20, "the bus grew by \(growth) bytes")
         // The bystander and the poster are connected.
         let so = heard.value
-        try poster.post(names[9])
+        try poster.postOnceConnected(names[9])
         #expect(heard.wait(for: so + 1, timeout: .patience))
 
         observer.send(signal: SIGCONT)
         // 9 before, then 0 to 4 and 9 once each; then it continues to hear posts.
         _ = try observer.waitForOutputLines(7, timeout: .patience)
-        try poster.post(names[7])
+        try poster.postOnceConnected(names[7])
         let lines = try observer.waitForOutputLines(8, timeout: .patience)
         #expect(lines.last == "com.example.stop.7")
         #expect(lines[1..<7].sorted() == [0, 1, 2, 3, 4, 9].map { names[$0].string })
@@ -96,7 +96,7 @@ struct StoppedTests {
         for round in 1...2 {
             observer.send(signal: SIGSTOP)
             #expect(waitUntil { processState(observer.pid) == "T" })
-            try poster.post("com.example.stop.1")
+            try poster.postOnceConnected("com.example.stop.1")
             try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
             observer.send(signal: SIGCONT)
             try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == false })
@@ -105,7 +105,7 @@ struct StoppedTests {
             #expect(lines == Array(repeating: "com.example.stop.1", count: round))
         }
         // Traffic alone is no reason to check more than once a second.
-        for _ in 0..<100 { try poster.post("com.example.stop.2") }
+        for _ in 0..<100 { try poster.postOnceConnected("com.example.stop.2") }
         _ = try observer.waitForOutputLines(102, timeout: .patience)
     }
 
@@ -118,12 +118,12 @@ struct StoppedTests {
         let poster = agent.makeCenter()
         cgroup.freeze()
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
-        for number in 0..<10_000 { try poster.post(names[number % 4]) }
+        for number in 0..<10_000 { try poster.postOnceConnected(names[number % 4]) }
         try poster.synchronize(timeout: .patience)
         cgroup.thaw()
         let lines = try observer.waitForOutputLines(4, timeout: .patience)
         #expect(lines.sorted() == names[0..<4].map(\.string))
-        try poster.post(names[7])
+        try poster.postOnceConnected(names[7])
         #expect(try observer.waitForOutputLines(5, timeout: .patience).last == "com.example.stop.7")
     }
 
@@ -135,7 +135,7 @@ struct StoppedTests {
         let names = try (0..<12_000).map { try NotifyName("com.example.many.\($0)") }
         try agent.set("pid:\(observer.pid)", .suspended)
         for (number, name) in names.enumerated() {
-            try poster.post(name)
+            try poster.postOnceConnected(name)
             if number % 4_000 == 3_999 { try poster.synchronize(timeout: .patience) }
         }
         try #require(
@@ -167,7 +167,7 @@ struct StoppedTests {
         let poster = agent.makeCenter()
         let names = try (0..<4_000).map { try NotifyName("com.example.many.\($0)") }
         try agent.set("pid:\(observer.pid)", .suspended)
-        for name in names { try poster.post(name) }
+        for name in names { try poster.postOnceConnected(name) }
         try poster.synchronize(timeout: .patience)
         observer.send(signal: SIGSTOP)
         #expect(waitUntil { processState(observer.pid) == "T" })
@@ -175,7 +175,7 @@ struct StoppedTests {
         _ = try agent.trySetting("pid:\(observer.pid)", .foreground)
         _ = try agent.trySetting("pid:\(observer.pid)", .suspended)
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
-        try poster.post("com.example.many.last")
+        try poster.postOnceConnected("com.example.many.last")
         try poster.synchronize(timeout: .patience)
         observer.send(signal: SIGCONT)
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == false })
@@ -221,7 +221,7 @@ struct StoppedTests {
         #expect(waitUntil { processState(observer.pid) == "T" })
         try stranger.post(owned)
         try stranger.synchronize(timeout: .patience)
-        try poster.post("com.example.stop.1")
+        try poster.postOnceConnected("com.example.stop.1")
         // dbus-broker may answer before it has written to the observer's socket, and has written before it answers again.
         for _ in 0..<2 { try poster.synchronize(timeout: .patience) }
         // The observer reads both, and asks the bus who the stranger is; the answer comes when it stands still again.
@@ -232,7 +232,7 @@ struct StoppedTests {
         #expect(waitUntil { processState(observer.pid) == "T" })
         kill(agent.agentProcess, SIGCONT)
         agent.bus.resume()
-        try poster.post("com.example.stop.2")
+        try poster.postOnceConnected("com.example.stop.2")
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         observer.send(signal: SIGCONT)
         let lines = try observer.waitForOutputLines(3, timeout: .patience)
@@ -251,7 +251,7 @@ struct StoppedTests {
         #expect(waitUntil { processState(observer.pid) == "T" })
         let posters = names.map { _ in agent.makeCenter() }
         for (name, poster) in zip(names, posters) {
-            try poster.post(name)
+            try poster.postOnceConnected(name)
             try poster.synchronize(timeout: .patience)
         }
         kill(agent.agentProcess, SIGCONT)
@@ -292,7 +292,7 @@ struct StoppedTests {
         let said = try witness.waitForOutput(containing: "added")
         let lines = said.split(separator: "\n")
         try #require(lines.contains { $0.hasPrefix("R ") && $0.hasSuffix(" 0 com.example.next") }, "\(said)")
-        try agent.makeCenter().post("com.example.next")
+        try agent.makeCenter().postOnceConnected("com.example.next")
         try witness.waitForOutput(containing: "H ")
     }
 
@@ -304,12 +304,12 @@ struct StoppedTests {
         observer.send(signal: SIGSTOP)
         // It could still hear a post until then.
         #expect(waitUntil { processState(observer.pid) == "T" })
-        try poster.post("com.example.stop.0")
+        try poster.postOnceConnected("com.example.stop.0")
         try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
         try poster.synchronize(timeout: .patience)
         try agent.killAgent()
         try agent.restartAgent()
-        try poster.post("com.example.stop.1")
+        try poster.postOnceConnected("com.example.stop.1")
         try poster.synchronize(timeout: .patience)
         observer.send(signal: SIGCONT)
         // All ten, each once, because nobody knows any more which were posted.
@@ -335,7 +335,7 @@ struct StoppedTests {
             if signal != 0 {
                 observer.send(signal: signal)
                 // The agent notices it when the bus has something for the process.
-                try agent.makeCenter().post("com.example.stop.0")
+                try agent.makeCenter().postOnceConnected("com.example.stop.0")
                 try #require(waitUntil(timeout: .patience) { (try? agent.isParked(observer.pid)) == true })
             } else {
                 try agent.set("pid:\(observer.pid)", .suspended)
@@ -354,7 +354,7 @@ struct StoppedTests {
         let poster = agent.makeCenter()
         try agent.set("pid:\(observer.pid)", .suspended, freeze: true)
         #expect(waitUntil { processState(observer.pid) == "T" })
-        for number in 0..<10_000 { try poster.post(names[number % 3]) }
+        for number in 0..<10_000 { try poster.postOnceConnected(names[number % 3]) }
         try poster.synchronize(timeout: .patience)
         try agent.set("pid:\(observer.pid)", .foreground)
         #expect(processState(observer.pid) != "T")
@@ -372,7 +372,7 @@ struct StoppedTests {
         }
         try agent.set("pid:\(observer.pid)", .foreground)
         #expect(processState(observer.pid) != "T")
-        try agent.makeCenter().post("com.example.stop.0")
+        try agent.makeCenter().postOnceConnected("com.example.stop.0")
         #expect(try observer.waitForOutputLines(1, timeout: .patience) == ["com.example.stop.0"])
     }
 }

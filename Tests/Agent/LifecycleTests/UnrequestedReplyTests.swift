@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import Synchronization
 import TestSupport
 import Testing
@@ -27,9 +27,9 @@ import Testing
         let changes = Counter()
         let center = NotifyCenter(bus: .address(agent.bus.address)) { _ in changes.add() }
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         let observer = try center.observingName()
-        try center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         try #require(heard.wait(for: 1))
         let connections = try control.uniqueNames().subtracting(before)
         try #require(connections.count == 2)
@@ -46,8 +46,8 @@ import Testing
         }
         var posts = 1
         while !isOver.load(ordering: .acquiring) {
-            let other = try center.addObserver(for: .name(NotifyName("com.example.y\(posts)"))) { _ in }
-            try center.post("com.example.x")
+            let other = try center.addObserver(for: NotifyName("com.example.y\(posts)"), timeout: .seconds(25)) { _ in }
+            try center.postOnceConnected("com.example.x")
             try center.synchronize(timeout: .patience)
             posts += 1
             try #require(heard.wait(for: posts))
@@ -57,7 +57,7 @@ import Testing
         }
         try #require(finished.wait(for: 1))
 
-        try center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         #expect(heard.wait(for: posts + 1))
         try center.barrier(timeout: .patience)
         #expect(heard.value == posts + 1)
@@ -74,7 +74,7 @@ import Testing
         let agent = try AgentBus(kind, policy: Self.policy)
         let stranger = try RawBusClient(address: agent.bus.address)
         let center = agent.makeCenter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in }
         let observer = try center.observingName()
         let answers = Recorder<Int?>()
         try stop(agent.agentProcess)
@@ -108,7 +108,11 @@ import Testing
         defer { kill(agent.agentProcess, SIGCONT) }
         let registered = Recorder<NotifyCenter.Observation>()
         startThread {
-            if let observation = try? center.addObserver(for: "com.example.x", using: { _ in heard.add() }) {
+            if let observation = try? center.addObserver(
+                for: "com.example.x",
+                timeout: .seconds(25),
+                using: { _ in heard.add() }
+            ) {
                 registered.append(observation)
             }
         }
@@ -122,7 +126,7 @@ import Testing
         try agent.set(observer, .background)
         #expect(center.lifecycle.state == .background)
         try agent.set(observer, .foreground)
-        try center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         #expect(heard.wait(for: 1))
         for observation in registered.elements { observation.cancel() }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
 import NotifyCoordinator
+import NotifyCore
 import NotifyNames
 import TestSupport
 import Testing
@@ -50,6 +50,13 @@ import Testing
 
     @Test func `what is written is read`() throws {
         let bytes = try #require(Self.estate.bytes)
+        #expect(try Estate(reading: bytes) == Self.estate)
+    }
+
+    /// As the agent of release 1.0 left it: a later release reads that as long as it can take over from one.
+    @Test func `what release 1_0 has handed over is read`() throws {
+        let text = try readFile("\(packageFolder)/Tests/Interface/heritage-1.0.hex")
+        let bytes = try text.split(whereSeparator: \.isWhitespace).map { try #require(UInt8($0, radix: 16)) }
         #expect(try Estate(reading: bytes) == Self.estate)
     }
 

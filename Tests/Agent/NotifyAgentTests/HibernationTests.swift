@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
 import NotifyCore
 import TestSupport
 import Testing
@@ -102,7 +101,7 @@ struct HibernationTests {
         try scene.waitForStatus("logind live")
         let center = NotifyCenter(bus: .address(scene.bus.address))
         func post() throws {
-            try center.post("com.example.scene")
+            try center.postOnceConnected("com.example.scene")
             try center.synchronize(timeout: .patience)
         }
         try scene.wait(for: ["\(observer.pid) foreground default"])

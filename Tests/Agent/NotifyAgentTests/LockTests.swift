@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -52,7 +52,9 @@ struct LockTests {
         let center = NotifyCenter(bus: .address(scene.bus.address))
         try center.lifecycle.setFollowsDesktop(true) { _ in }
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: .prefix("com.example.")) { heard.append($0.string) }
+        let observation = try center.addObserver(matching: .prefix("com.example."), timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         try lock(scene)
         try scene.wait(for: ["\(getpid()) background logind"])
         try post(scene, "com.example.locked")
@@ -115,7 +117,9 @@ struct LockTests {
         let center = NotifyCenter(bus: .address(scene.bus.address))
         try center.lifecycle.setFollowsDesktop(true) { _ in }
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: "com.example.a") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         try lock(scene)
         #expect(try scene.lines() == ["\(getpid()) foreground default"])
         try post(scene, "com.example.a")

@@ -111,7 +111,7 @@ import Testing
         thread.perform { _ in _ = mayGoOn.wait(for: 1) }
         let poster = NotifyCenter(bus: .address(address))
         let posts = 100
-        for _ in 0..<posts { try poster.post("com.example.x") }
+        for _ in 0..<posts { try poster.postOnceConnected("com.example.x") }
         try poster.synchronize(timeout: .patience)
         let turns = Recorder<Int>()
         mayGoOn.add()
@@ -121,7 +121,7 @@ import Testing
         try #require(count.wait(for: posts))
         #expect(turns.elements.first.map { $0 < posts / 2 } == true)
         thread.stop(waits: true)
-        poster.close()
+        try? poster.close(timeout: nil)
     }
 
     private final class Client: ServiceClient {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -96,7 +96,7 @@ import Testing
         let silent = try RawBusClient(address: agent.bus.address)
         _ = try silent.register(["com.example.a"])
         let center = NotifyCenter(bus: .address(agent.bus.address))
-        let observation = try center.addObserver(for: "com.example.a") { _ in }
+        let observation = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { _ in }
         let serial = try control.begin(silent.uniqueName, "background")
         // It belongs to this process, and a report is for the whole process.
         let error = #expect(throws: NotifyBusError.self) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -19,7 +19,7 @@ import Testing
             let answer = try greedy[number].register([], prefixes: (0..<1_024).map { "com.example.p\(number).p\($0)." })
             try #require(answer.kind == .reply, "\(answer.errorName ?? "")")
         }
-        let observation = try center.addObserver(for: .prefix("com.example.late.")) { _ in }
+        let observation = try center.addObserver(matching: .prefix("com.example.late."), timeout: .seconds(25)) { _ in }
         defer { observation.cancel() }
         let name = try center.observingName()
         try #require(try client.setState(name, "background").errorName == "org.notifybus.Error.NoSuchTarget")

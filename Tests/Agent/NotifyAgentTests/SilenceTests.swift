@@ -228,7 +228,7 @@ import Testing
         }
         // Somebody must want to know something of logind.
         let center = NotifyCenter(bus: .address(start.bus.address))
-        let observation = try center.addObserver(for: .name("org.notifybus.session.lock")) { _ in }
+        let observation = try center.addObserver(for: "org.notifybus.session.lock", timeout: .seconds(25)) { _ in }
         // The bus has routed what it has read when it answers.
         let poster = try RawBusClient(address: start.bus.address)
         func post() throws {

@@ -49,7 +49,7 @@ import Testing
         body.append([])
         #expect(try ask(client, "AddNames", "asas", body.bytes).kind == .reply)
         let poster = NotifyCenter(bus: .address(bus.address))
-        try poster.post("com.example.a")
+        try poster.postOnceConnected("com.example.a")
         var batches: [[UInt8]] = []
         while batches.count < 3 {
             let message = try client.readMessage()
@@ -62,7 +62,7 @@ import Testing
             try client.send(refusal)
         }
         #expect(Set(batches).count == 1)
-        poster.close()
+        try? poster.close(timeout: nil)
         host.close()
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -53,7 +53,9 @@ private final class Member {
         sandbox = try scene.makeSandbox()
         center = NotifyCenter(bus: .address(sandbox.busAddress))
         let names = try [NotifyName("com.example.all"), NotifyName(ownName)]
-        observation = try center.addObserver(for: .names(names)) { [heard] in heard.append($0) }
+        observation = try center.addObserver(matching: .names(names), timeout: .seconds(25)) { [heard] in
+            heard.append($0)
+        }
     }
 
     func expect(_ names: String...) { expected += names }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -42,7 +42,9 @@ struct HearingTests {
         let scene = try RelayScene(kind)
         let sandbox = try scene.makeSandbox()
         let outside = Recorder<NotifyName>()
-        let observation = try scene.poster.addObserver(for: .prefix("com.example.")) { outside.append($0) }
+        let observation = try scene.poster.addObserver(matching: .prefix("com.example."), timeout: .seconds(25)) {
+            outside.append($0)
+        }
         let post = "\(shellWord(try productPath("notify-post"))) com.example.a com.example.b"
         let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b", "--then", post, in: sandbox)
         try observer.waitForOutputLines(2)
@@ -66,17 +68,19 @@ struct HearingTests {
             let sandbox = try scene.makeSandbox()
             let center = NotifyCenter(bus: .address(sandbox.busAddress))
             let (all, foreign) = (Recorder<NotifyName>(), Recorder<NotifyName>())
-            let first = try center.addObserver(for: "com.example.a") { all.append($0) }
-            let second = try center.addObserver(for: "com.example.a", ignoringOwnPosts: true) { foreign.append($0) }
+            let first = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { all.append($0) }
+            let second = try center.addObserver(for: "com.example.a", ignoringOwnPosts: true, timeout: .seconds(25)) {
+                foreign.append($0)
+            }
             for _ in 0..<100 {
-                try center.post("com.example.a")
-                try center.synchronize()
+                try center.postOnceConnected("com.example.a")
+                try center.synchronize(timeout: nil)
                 try scene.post(["com.example.a"])
             }
             try center.barrier(timeout: .patience)
             #expect(all.count == 200)
             #expect(foreign.count == 100)
-            #expect(center.visibility == .everyone)
+            #expect(center.obstacleToHearing == nil)
             first.cancel()
             second.cancel()
             withExtendedLifetime(sandbox) {}

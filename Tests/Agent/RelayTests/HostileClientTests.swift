@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
 import NotifyCoordinator
 import NotifyNames
 import TestSupport
@@ -31,7 +30,7 @@ import Testing
         try client.run { $0.states == ["suspended"] }
         // More than there is room for, so that the relay has dropped some itself.
         let poster = NotifyCenter(bus: .address(bus.address))
-        for number in 0..<100 { try poster.post(NotifyName("com.example.n\(number)")) }
+        for number in 0..<100 { try poster.postOnceConnected(NotifyName("com.example.n\(number)")) }
         try poster.synchronize(timeout: .patience)
         #expect(try client.answer(to: client.synchronize()).kind == .reply)
         tell(.foreground)
@@ -39,7 +38,7 @@ import Testing
         #expect(client.heard.count < 100)
         try #require(host.replies.wait(forCount: 2))
         for case .done(let dropped, _) in host.replies.elements { #expect(dropped == .max) }
-        poster.close()
+        try? poster.close(timeout: nil)
         host.close()
     }
 
@@ -55,10 +54,10 @@ import Testing
         func hear(_ parts: Set<Int>, end: String) throws {
             let before = client.heard.count
             for part in 0..<3 {
-                try poster.post(NotifyName("com.example.part\(part).n7.more"))
-                try poster.post(NotifyName("com.example.part\(part).n7"))
+                try poster.postOnceConnected(NotifyName("com.example.part\(part).n7.more"))
+                try poster.postOnceConnected(NotifyName("com.example.part\(part).n7"))
             }
-            try poster.post(NotifyName(end))
+            try poster.postOnceConnected(NotifyName(end))
             try poster.synchronize(timeout: .patience)
             try client.run { $0.heard.count > before && $0.heard.last == end }
             #expect(client.heard.dropFirst(before) == parts.sorted().map { "com.example.part\($0).n7" }[...] + [end])
@@ -73,7 +72,7 @@ import Testing
             #expect(try client.answer(to: call).kind == .reply)
             try hear(Set(0..<3).subtracting(0...part), end: "com.example.end")
         }
-        poster.close()
+        try? poster.close(timeout: nil)
         host.close()
     }
 
@@ -116,7 +115,7 @@ import Testing
         let expected = (0..<2_000).map { "com.example.n\($0)" }
         let results = Recorder<Bool>()
         let poster = NotifyCenter(bus: .address(bus.address))
-        for name in expected { try poster.post(NotifyName(name)) }
+        for name in expected { try poster.postOnceConnected(NotifyName(name)) }
         try poster.synchronize(timeout: .patience)
         for client in clients {
             startThread {
@@ -126,7 +125,7 @@ import Testing
         }
         try #require(results.wait(forCount: clients.count, timeout: .patience))
         #expect(results.elements.allSatisfy { $0 })
-        poster.close()
+        try? poster.close(timeout: nil)
         host.close()
     }
 
@@ -272,10 +271,10 @@ import Testing
         #expect(try second.answer(to: other).kind == .reply)
         #expect(try first.answer(to: call).kind == .error)
         let poster = NotifyCenter(bus: .address(bus.address))
-        try poster.post("com.example.n0")
+        try poster.postOnceConnected("com.example.n0")
         try first.run { $0.heard == ["com.example.n0"] }
         try second.run { $0.heard == ["com.example.n0"] }
-        poster.close()
+        try? poster.close(timeout: nil)
         host.close()
     }
 
@@ -294,11 +293,11 @@ import Testing
         #expect(try second.answer(to: other).kind == .reply)
         #expect(try first.answer(to: call).kind == .error)
         let poster = NotifyCenter(bus: .address(bus.address))
-        try poster.post(NotifyName(names[0]))
+        try poster.postOnceConnected(NotifyName(names[0]))
         try second.run { $0.heard == [names[0]] }
         #expect(try first.answer(to: first.synchronize()).kind == .reply)
         #expect(first.heard == [])
-        poster.close()
+        try? poster.close(timeout: nil)
         host.close()
     }
 
@@ -390,13 +389,13 @@ import Testing
         }
         let poster = NotifyCenter(bus: .address(bus.address))
         for count in 1...expected.count {
-            try poster.post(NotifyName(expected[count - 1]))
+            try poster.postOnceConnected(NotifyName(expected[count - 1]))
             try other.run { $0.heard == Array(expected.prefix(count)) }
         }
         try #require(results.wait(forCount: refusing.count))
         #expect(results.elements.allSatisfy { $0 })
         #expect(ContinuousClock.now - began >= .seconds(2))
-        poster.close()
+        try? poster.close(timeout: nil)
         host.close()
     }
 
@@ -408,8 +407,8 @@ import Testing
         let clients = try (0..<20).map { _ in try RelayClient(address: bus.address) }
         for client in clients { try client.observe(["com.example.a", "com.example.b"]) }
         let poster = NotifyCenter(bus: .address(bus.address))
-        try poster.post("com.example.a")
-        try poster.post("com.example.b")
+        try poster.postOnceConnected("com.example.a")
+        try poster.postOnceConnected("com.example.b")
         try poster.synchronize(timeout: .patience)
         // Each on a thread of its own: in which order they are called is not known.
         let results = Recorder<Bool>()
@@ -421,7 +420,7 @@ import Testing
         }
         try #require(results.wait(forCount: clients.count, timeout: .patience))
         #expect(results.elements.allSatisfy { $0 })
-        poster.close()
+        try? poster.close(timeout: nil)
         host.close()
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
 import NotifyCore
 import TestSupport
 import Testing
@@ -91,11 +90,11 @@ struct IsolationTests {
             let scene = try RelayScene(kind)
             let sandbox = try scene.makeSandbox()
             let center = NotifyCenter(bus: .address(sandbox.busAddress))
-            let own = try center.addObserver(for: "com.example.a") { _ in }
+            let own = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { _ in }
             try center.setState(7, of: "com.example.a", timeout: .patience)
             #expect(try center.state(of: "com.example.a", timeout: .patience) == 7)
             // An observer outside keeps the other name, or there would be no state to set.
-            let foreign = try scene.poster.addObserver(for: "com.example.b") { _ in }
+            let foreign = try scene.poster.addObserver(for: "com.example.b", timeout: .seconds(25)) { _ in }
             try scene.poster.setState(1, of: "com.example.b", timeout: .patience)
             #expect(throws: AgentError.self) { try center.setState(7, of: "com.example.b") }
             #expect(try scene.poster.state(of: "com.example.b", timeout: .patience) == 1)
@@ -115,7 +114,7 @@ struct IsolationTests {
             let sandbox = try scene.makeSandbox()
             let center = NotifyCenter(bus: .address(sandbox.busAddress))
             let heard = Recorder<NotifyName>()
-            let observation = try center.addObserver(for: "com.example.a") { heard.append($0) }
+            let observation = try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { heard.append($0) }
             let stranger = try RawBusClient(address: scene.bus.address)
             var body = RawBody()
             for text in ["com.example.a", ""] { body.append([text]) }

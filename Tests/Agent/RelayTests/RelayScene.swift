@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import NotifyNames
 import Synchronization
 import TestSupport
@@ -101,7 +101,7 @@ final class RelayScene: Sendable {
     }
 
     func post(_ names: [String]) throws {
-        for name in names { try poster.post(NotifyName(name)) }
-        try poster.synchronize()
+        for name in names { try poster.postOnceConnected(NotifyName(name)) }
+        try poster.synchronize(timeout: nil)
     }
 }

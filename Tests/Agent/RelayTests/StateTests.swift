@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -89,8 +89,8 @@ struct StateTests {
         func post(rounds: Int) throws {
             for _ in 0..<rounds {
                 for _ in 0..<1_000 {
-                    try scene.poster.post("com.example.a")
-                    try scene.poster.post("com.example.b")
+                    try scene.poster.postOnceConnected("com.example.a")
+                    try scene.poster.postOnceConnected("com.example.b")
                 }
                 try scene.post(["com.example.mark"])
                 marks += 1
@@ -100,7 +100,7 @@ struct StateTests {
         // The bus never has to keep more than this for the relay.
         kill(scene.agentProcess, SIGSTOP)
         for _ in 0..<1_000 {
-            for name in ["com.example.a", "com.example.b"] as [NotifyName] { try scene.poster.post(name) }
+            for name in ["com.example.a", "com.example.b"] as [NotifyName] { try scene.poster.postOnceConnected(name) }
         }
         try scene.poster.synchronize(timeout: .patience)
         kill(scene.agentProcess, SIGCONT)

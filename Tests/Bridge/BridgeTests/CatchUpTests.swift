@@ -3,7 +3,7 @@
 import CommandSupport
 import Glibc
 import NotifyBridge
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -15,7 +15,7 @@ struct CatchUpTests {
 
     /// What was heard before a last name, which `machine` posts.
     private func heard(_ recorder: Recorder<String>, upTo last: String, by machine: Machine) throws -> [String] {
-        try machine.center.post(NotifyName(last))
+        try machine.center.postOnceConnected(NotifyName(last))
         #expect(recorder.wait(timeout: .seconds(120)) { $0.contains(last) })
         return recorder.elements.filter { $0 != last }
     }
@@ -33,16 +33,16 @@ struct CatchUpTests {
         let here = try Machine(kind, broker, lines)
         let there = try Machine(kind, broker, lines)
         let inTime = try there.hear(prefixes: ["com.example."])
-        try here.center.post("com.example.before")
+        try here.center.postOnceConnected("com.example.before")
         #expect(try heard(inTime, upTo: "com.example.live", by: here) == ["com.example.before"])
 
         try waitUntilNoNewcomer(there)
         #expect(try there.endBridge() == 0)
         let late = try there.hear(prefixes: ["com.example."])
         for _ in 0..<100 {
-            for name in names { try here.center.post(NotifyName(name)) }
+            for name in names { try here.center.postOnceConnected(NotifyName(name)) }
         }
-        try here.center.synchronize()
+        try here.center.synchronize(timeout: nil)
         let isSent = try waitUntil { try here.figure("sent") == 1_002 && here.figure("waiting") == 0 }
         #expect(isSent)
         try there.startBridge()
@@ -77,8 +77,8 @@ struct CatchUpTests {
         let there = try Machine(kind, broker, lines)
         try waitUntilNoNewcomer(there)
         try there.endBridge(signal: SIGKILL)
-        for name in names { try here.center.post(NotifyName(name)) }
-        try here.center.synchronize()
+        for name in names { try here.center.postOnceConnected(NotifyName(name)) }
+        try here.center.synchronize(timeout: nil)
         #expect(try waitUntil { try here.figure("sent") == names.count && here.figure("waiting") == 0 })
         let late = try there.hear(prefixes: ["com.example."])
         try there.startBridge()
@@ -95,9 +95,9 @@ struct CatchUpTests {
         try waitUntilNoNewcomer(there)
         try there.endBridge()
         let late = try there.hear(prefixes: ["com."])
-        try here.center.post("com.example.a")
-        try here.center.post("com.example.b")
-        try here.center.synchronize()
+        try here.center.postOnceConnected("com.example.a")
+        try here.center.postOnceConnected("com.example.b")
+        try here.center.synchronize(timeout: nil)
         #expect(try waitUntil { try here.figure("sent") == 2 && here.figure("waiting") == 0 })
         try there.configure(base + ["import = com.example.b", "import = com.example.last"])
         try there.startBridge()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -16,9 +16,9 @@ struct CrossingTests {
         let heardHere = try here.hear(["com.example.door"])
         let heardThere = try there.hear(["com.example.door"])
 
-        try here.center.post("com.example.door")
+        try here.center.postOnceConnected("com.example.door")
         #expect(heardThere.wait(forCount: 1))
-        try there.center.post("com.example.door")
+        try there.center.postOnceConnected("com.example.door")
         #expect(heardHere.wait(forCount: 2))
         #expect(heardThere.wait(forCount: 2))
         #expect(try here.figure("sent") == 1)
@@ -38,13 +38,13 @@ struct CrossingTests {
         for first in stride(from: 0, to: 10_000, by: round) {
             for (index, machine) in machines.enumerated() {
                 for number in first..<first + round {
-                    try machine.center.post(NotifyName("com.example.\(index).\(number)"))
+                    try machine.center.postOnceConnected(NotifyName("com.example.\(index).\(number)"))
                 }
             }
             for recorder in heard { #expect(recorder.wait(forCount: 2 * (first + round))) }
         }
         // After everything that could still come.
-        for machine in machines { try machine.center.post("com.example.last") }
+        for machine in machines { try machine.center.postOnceConnected("com.example.last") }
         for recorder in heard {
             #expect(recorder.wait(forCount: 20_002))
             let names = recorder.elements.filter { $0 != "com.example.last" }
@@ -82,7 +82,7 @@ struct CrossingTests {
             "com.example." + String(repeating: "#", count: 499), "com.example." + String(repeating: ".", count: 253),
             "com.example.last",
         ]
-        for name in names { try here.center.post(NotifyName(name)) }
+        for name in names { try here.center.postOnceConnected(NotifyName(name)) }
         #expect(heard.wait(forCount: names.count))
         // Byte for byte: strings compare canonical forms.
         #expect(heard.elements.map { Array($0.utf8) } == names.map { Array($0.utf8) })
@@ -104,7 +104,7 @@ struct CrossingTests {
             "net.example.a", "com.other.b", "self.x", "user.uid.\(geteuid()).x", "com.apple.system.timezone",
             "org.notifybus.system.sleep", "org.notifybus.session.locked", "com.example.last",
         ] {
-            try here.center.post(NotifyName(name))
+            try here.center.postOnceConnected(NotifyName(name))
         }
         #expect(heard.wait(forCount: 1))
         #expect(heard.elements == ["com.example.last"])
@@ -135,7 +135,7 @@ struct CrossingTests {
             input: .null
         )
         try broker.waitForLog("Sending SUBACK to listener")
-        try machine.center.post("com.example.bell")
+        try machine.center.postOnceConnected("com.example.bell")
         try listener.waitForOutput(containing: "nb1/home/com/example/bell 0")
     }
 
@@ -205,11 +205,11 @@ struct CrossingTests {
             "com.example.a\nExecStopPost=/bin/true", "com.example.\u{1B}[2J", "com.example.\u{85}",
             "com.example.\u{2028}",
         ]
-        for name in names { try here.center.post(NotifyName(name)) }
+        for name in names { try here.center.postOnceConnected(NotifyName(name)) }
         for topic in ["a%0AExecStopPost=%2Fbin%2Ftrue", "%1B[2J", "%C2%85", "\u{202E}"] {
             try broker.publish("nb1/home/com/example/\(topic)")
         }
-        try here.center.post("com.example.last")
+        try here.center.postOnceConnected("com.example.last")
         #expect(heard.wait { $0.contains("com.example.last") })
         #expect(heard.elements == ["com.example.last"])
         #expect(try here.figure("refused") == names.count)

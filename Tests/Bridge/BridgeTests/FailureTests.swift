@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -34,8 +34,8 @@ struct FailureTests {
         func post(_ names: [String], times: Int = 1) throws {
             let before = try here.figure("sent") + here.figure("waiting") + here.figure("merged")
             for _ in 0..<times {
-                for name in names { try here.center.post(NotifyName(name)) }
-                try here.center.flush()
+                for name in names { try here.center.postOnceConnected(NotifyName(name)) }
+                try here.center.flush(timeout: nil)
             }
             let all = before + names.count * times
             let came = try waitUntil {
@@ -46,7 +46,7 @@ struct FailureTests {
 
         /// What was heard before a last post.
         func allHeard() throws -> [String] {
-            try here.center.post("com.example.last")
+            try here.center.postOnceConnected("com.example.last")
             #expect(heard.wait(timeout: .seconds(120)) { $0.contains("com.example.last") })
             return heard.elements.filter { $0 != "com.example.last" }
         }
@@ -97,10 +97,10 @@ struct FailureTests {
         let bridge = try pair.here.bridge.pid
         let before = residentBytes(of: bridge)
         for _ in 0..<100_000 {
-            for name in names { try pair.here.center.post(NotifyName(name)) }
+            for name in names { try pair.here.center.postOnceConnected(NotifyName(name)) }
         }
         // After all of them.
-        try pair.here.center.post("com.example.quiet")
+        try pair.here.center.postOnceConnected("com.example.quiet")
         let came = try waitUntil(timeout: .seconds(120)) { try pair.here.figure("waiting") > names.count }
         #expect(came)
         #expect(try pair.here.figure("waiting") == names.count + 1)
@@ -181,8 +181,8 @@ struct FailureTests {
         let here = try Machine(kind, brokers[0], ["export = com.example.*", "import = com.example.*"])
         let there = try Machine(kind, brokers[1], ["export = com.example.*", "import = com.example.*"])
         let heard = [try here.hear(prefixes: ["com.example."]), try there.hear(prefixes: ["com.example."])]
-        for name in names { try here.center.post(NotifyName(name)) }
-        try there.center.post("com.example.last")
+        for name in names { try here.center.postOnceConnected(NotifyName(name)) }
+        try there.center.postOnceConnected("com.example.last")
         for recorder in heard {
             #expect(recorder.wait(forCount: 11, timeout: .seconds(120)))
         }
@@ -220,7 +220,7 @@ struct FailureTests {
             let bridge = try pair.here.bridge
             bridge.send(signal: SIGSTOP)
             #expect(waitUntil { processState(bridge.pid) == "T" })
-            for number in 0..<100 { try pair.here.center.post(NotifyName("com.example.\(number)")) }
+            for number in 0..<100 { try pair.here.center.postOnceConnected(NotifyName("com.example.\(number)")) }
             try pair.here.center.synchronize(timeout: .patience)
             bridge.send(signal: SIGTERM)
             let start = ContinuousClock.now

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NotifyBridge
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 

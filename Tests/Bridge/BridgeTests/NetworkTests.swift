@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import Synchronization
 import TestSupport
 import Testing
@@ -32,23 +32,23 @@ struct NetworkTests {
         let there = try Machine(.daemon, ["broker = \(broker.address)", "import = com.example.*"] + lines)
         try there.startBridge(through: network.prefix)
         let heard = try there.hear(prefixes: ["com.example."])
-        try here.center.post("com.example.before")
+        try here.center.postOnceConnected("com.example.before")
         #expect(heard.wait(forCount: 1))
 
         try network.fail(failure)
         let names = (0..<10).map { "com.example.\($0)" }
-        for name in names { try here.center.post(NotifyName(name)) }
+        for name in names { try here.center.postOnceConnected(NotifyName(name)) }
         // The connection is half-open: the bridge believes that they were sent.
         let isSent = try waitUntil { try here.figure("sent") == 1 + names.count }
         #expect(isSent)
         try here.wait(connected: false)
         for _ in 0..<10 {
-            for name in names { try here.center.post(NotifyName(name)) }
+            for name in names { try here.center.postOnceConnected(NotifyName(name)) }
         }
         try network.mend(failure)
         // The first attempt may have been lost: TCP retries after 1, 3, 7 and 15 s.
         try here.wait(connected: true, timeout: .seconds(120))
-        try here.center.post("com.example.last")
+        try here.center.postOnceConnected("com.example.last")
         #expect(heard.wait(timeout: .seconds(120)) { $0.contains("com.example.last") })
         #expect(heard.elements.sorted() == names + ["com.example.before", "com.example.last"])
     }

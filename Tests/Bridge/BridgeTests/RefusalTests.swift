@@ -2,7 +2,7 @@
 
 import Glibc
 import NotifyBridge
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -30,14 +30,16 @@ struct RefusalTests {
         // In one batch: the refused one is in the middle.
         bridge.send(signal: SIGSTOP)
         #expect(waitUntil { processState(bridge.pid) == "T" })
-        for name in others.prefix(5) + [name] + others.dropFirst(5) { try here.center.post(NotifyName(name)) }
+        for name in others.prefix(5) + [name] + others.dropFirst(5) {
+            try here.center.postOnceConnected(NotifyName(name))
+        }
         try here.center.synchronize(timeout: .patience)
         bridge.send(signal: SIGCONT)
         let log = try bridge.waitForErrorOutput(containing: "does not take", timeout: .seconds(120))
         #expect(heard.wait(timeout: .seconds(120)) { Set($0).isSuperset(of: self.others) })
         // Posted once more, it costs nothing.
-        try here.center.post(NotifyName(name))
-        try here.center.post("com.example.last")
+        try here.center.postOnceConnected(NotifyName(name))
+        try here.center.postOnceConnected("com.example.last")
         #expect(heard.wait(timeout: .seconds(120)) { $0.contains("com.example.last") })
         #expect(heard.elements.filter { $0 != "com.example.last" }.sorted() == others.sorted())
         #expect(try here.figure("refused") == 2)
@@ -99,7 +101,7 @@ struct RefusalTests {
         let lines = ["broker = \(broker.address)", "realm = home"]
         let here = try Machine(kind, lines + ["export = com.example.*"])
         try here.startBridge(waitsFor: "trying again")
-        for name in others { try here.center.post(NotifyName(name)) }
+        for name in others { try here.center.postOnceConnected(NotifyName(name)) }
         #expect(try waitUntil { try here.figure("waiting") == others.count })
         let there = try Machine(kind, lines + ["import = com.example.*"])
         try there.startBridge(waitsFor: "no connection")
@@ -134,7 +136,7 @@ struct RefusalTests {
         let heard = try there.hear(prefixes: ["com.example."])
         let here = try Machine(kind, lines + ["export = com.example.*"])
         try here.startBridge()
-        for name in others { try here.center.post(NotifyName(name)) }
+        for name in others { try here.center.postOnceConnected(NotifyName(name)) }
         #expect(heard.wait(forCount: others.count))
         #expect(heard.elements == others)
     }
@@ -153,7 +155,7 @@ struct RefusalTests {
         let heard = try there.hear(["com.example.a", "com.example.c"])
         let here = try Machine(kind, lines + ["export = com.example.*"])
         try here.startBridge()
-        for name in ["com.example.a", "com.example.c"] { try here.center.post(NotifyName(name)) }
+        for name in ["com.example.a", "com.example.c"] { try here.center.postOnceConnected(NotifyName(name)) }
         #expect(heard.wait(forCount: 2))
         #expect(try there.status()["filters"]?.contains("nb1/home/com/example/b: ends the connection") == true)
     }
@@ -169,7 +171,7 @@ struct RefusalTests {
         let heard = try there.hear(["org.example.a"])
         let here = try Machine(kind, lines + ["export = org.example.a"])
         try here.startBridge()
-        try here.center.post("org.example.a")
+        try here.center.postOnceConnected("org.example.a")
         #expect(heard.wait(forCount: 1))
     }
 

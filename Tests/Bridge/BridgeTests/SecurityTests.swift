@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -30,7 +30,7 @@ struct SecurityTests {
         let there = try Machine(kind, lines)
         try there.startBridge()
         let heard = try there.hear(prefixes: ["com.example."])
-        try here.center.post("com.example.a")
+        try here.center.postOnceConnected("com.example.a")
         #expect(heard.wait(forCount: 1))
 
         // Another authority is not trusted, but the bridge keeps trying, since certificates are renewed.
@@ -87,13 +87,13 @@ struct SecurityTests {
         // Subscribes where it may not.
         let spy = try machine(realm: "home", user: "work")
         let heard = try there.hear(prefixes: ["com.example."])
-        try here.center.post("com.example.a")
+        try here.center.postOnceConnected("com.example.a")
         #expect(heard.wait(forCount: 1))
         // Publishes where it may not.
-        try spy.center.post("com.example.b")
-        try spy.center.post("com.example.c")
+        try spy.center.postOnceConnected("com.example.b")
+        try spy.center.postOnceConnected("com.example.c")
         #expect(try waitUntil { try spy.figure("sent") == 2 })
-        try here.center.post("com.example.last")
+        try here.center.postOnceConnected("com.example.last")
         #expect(heard.wait(forCount: 2))
         #expect(heard.elements == ["com.example.a", "com.example.last"])
         #expect(try spy.figure("received") == 0)
@@ -109,7 +109,7 @@ struct SecurityTests {
             input: .null
         )
         try broker.waitForLog("Sending SUBACK to spy")
-        try machine.center.post("com.example.a")
+        try machine.center.postOnceConnected("com.example.a")
         let payload = try spy.waitForOutput(containing: ":")
         let origin = payload.prefix(32)
         #expect(try machine.origin() == origin)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -24,7 +24,7 @@ struct StoppedTests {
         try here.startBridge()
         let there = try Machine(kind, broker, ["import = com.example.*"])
         let heard = try there.hear(prefixes: ["com.example."])
-        try here.center.post("com.example.0")
+        try here.center.postOnceConnected("com.example.0")
         #expect(heard.wait(forCount: 1))
 
         let bridge = try here.bridge
@@ -32,19 +32,19 @@ struct StoppedTests {
         let stands = waitUntil { processState(bridge.pid) == "T" }
         #expect(stands)
         // While posts arrive, the agent looks for programs that don't read them.
-        try here.center.post("com.example.0")
+        try here.center.postOnceConnected("com.example.0")
         try agent.waitForErrorOutput(containing: "parked")
         let before = here.bus.residentBytes
         for number in 0..<50_000 {
-            try here.center.post(NotifyName("com.example.\(number % 10)"))
-            if number % 2_000 == 0 { try here.center.synchronize() }
+            try here.center.postOnceConnected(NotifyName("com.example.\(number % 10)"))
+            if number % 2_000 == 0 { try here.center.synchronize(timeout: nil) }
         }
-        try here.center.synchronize()
+        try here.center.synchronize(timeout: nil)
         #expect(here.bus.residentBytes - before < 4_000_000)
         bridge.send(signal: SIGCONT)
         // A last one, posted until it is heard: the bridge may still be resuming.
         let isBack = try waitUntil(timeout: .seconds(120)) {
-            try here.center.post("com.example.last")
+            try here.center.postOnceConnected("com.example.last")
             return heard.wait(forCount: 12, timeout: .milliseconds(200))
         }
         #expect(isBack)

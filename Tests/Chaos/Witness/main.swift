@@ -11,6 +11,11 @@
 
 import Glibc
 import NotifyBus
+import NotifyCore
+
+typealias NotifyCenter = NotifyBus.NotifyCenter
+typealias NotifyName = NotifyBus.NotifyName
+typealias NotifySubject = NotifyBus.NotifySubject
 
 /// Writes a line for each thing that was done or heard.
 struct Record: Sendable {
@@ -60,23 +65,26 @@ struct Witness {
     mutating func add(_ name: String, prefix: String? = nil) {
         var observation: NotifyCenter.Observation?
         note("R", name) {
-            let subject: NotifySubject = if let prefix { .prefix(prefix) } else { .name(try NotifyName(name)) }
+            let subject: NotifySubject =
+                if let prefix { .prefix(try NotifyPrefix(prefix)) } else { .name(try NotifyName(name)) }
             let center = centers[observations.count % centers.count]
-            observation = try center.addObserver(for: subject) { [record] name in record.write("H", "\(name)") }
+            observation = try center.addObserver(matching: subject, timeout: .seconds(25)) { [record] name in
+                record.write("H", "\(name)")
+            }
         }
         observations[name] = observation
     }
 
     mutating func cancel(_ name: String) {
         guard let observation = observations.removeValue(forKey: name) else { return }
-        note("C", name) { observation.cancel() }
+        note("C", name) { try observation.cancelAndWait(timeout: nil) }
     }
 
     /// Reads the state of a name.
     func get(_ name: String) {
         let begin = Record.now
         do {
-            record.write("G", since: begin, "\(name) \(try center.state(of: NotifyName(name)))")
+            record.write("G", since: begin, "\(name) \(try center.core.state(of: CoreName(name)))")
         } catch {
             record.write("G", since: begin, status: 1, "\(name) 0 \(error)")
         }
@@ -104,16 +112,18 @@ struct Witness {
         case "prefix": add(argument + "*", prefix: argument)
         case "cancel": cancel(argument)
         case "post":
-            note("P", argument) { try center.post(NotifyName(argument)) }
+            note("P", argument) { try center.core.postOnceConnected(CoreName(argument)) }
         case "flush": note("Y", "-") { try center.synchronize(timeout: .seconds(5)) }
         case "report":
             let states: [String: NotifyCenter.Lifecycle.State] = [
                 "foreground": .foreground, "background": .background, "suspended": .suspended,
             ]
-            if let state = states[argument] { note("S", argument) { try center.lifecycle.report(state) } }
+            if let state = states[argument] {
+                note("S", argument) { try center.lifecycle.report(state, timeout: .seconds(10)) }
+            }
         case "set":
             let words = argument.split(separator: " ")
-            note("V", argument) { try center.setState(UInt64(words[1]) ?? 0, of: NotifyName(String(words[0]))) }
+            note("V", argument) { try center.core.setState(UInt64(words[1]) ?? 0, of: CoreName(String(words[0]))) }
         case "get": get(argument)
         case "cut": cut()
         case "sync":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -73,7 +73,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let live = "notify-wait: the observer is live\n"
         let alone = try bus.startWaiting(["-v", "a"])
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         #expect(try alone.wait().errorOutput == live)
         // This one takes no descriptors, and the bus says so in its place.
         let agent = try FakeAgent(on: bus)
@@ -100,7 +100,7 @@ import Testing
         let waiting = try bus.startWaiting([
             "-v", "com.apple.system.timezone", "org.notifybus.system.willsleep", "com.apple.system.hostname", "end",
         ])
-        try bus.makeCenter().post("end")
+        try bus.makeCenter().postOnceConnected("end")
         let lines = try waiting.wait().errorOutput.split(separator: "\n").dropFirst().sorted()
         #expect(lines.count == 2, "\(lines)")
         #expect(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -10,7 +10,7 @@ import Testing
     func `the loss of the bus and its return are reported, and the names are heard again`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-n", "3", "com.example.*"])
-        try bus.makeCenter().post("com.example.before")
+        try bus.makeCenter().postOnceConnected("com.example.before")
         try waiting.waitForOutputLines(1)
         let away = "notify-wait: the bus went away; waiting for it to come back\n"
         let back = "notify-wait: the bus is back\n"
@@ -21,7 +21,7 @@ import Testing
             try bus.restart()
             try waiting.waitForErrorOutput(containing: before + away + back, timeout: .patience)
             // The report is true: the observer is live now.
-            try bus.makeCenter().post(NotifyName("com.example.after.\(round)"))
+            try bus.makeCenter().postOnceConnected(NotifyName("com.example.after.\(round)"))
             try waiting.waitForOutputLines(1 + round)
         }
         let result = try waiting.wait()
@@ -40,7 +40,7 @@ import Testing
         waiting.send(signal: SIGSTOP)
         try #require(waitUntil { processState(waiting.pid) == "T" })
         let poster = bus.makeCenter()
-        for name in names { try poster.post(NotifyName(name)) }
+        for name in names { try poster.postOnceConnected(NotifyName(name)) }
         try poster.synchronize(timeout: .patience)
         bus.kill()
         waiting.send(signal: SIGCONT)
@@ -88,7 +88,7 @@ import Testing
         try waiting.waitForErrorOutput(containing: ended)
         try bus.restart()
         try waiting.waitForErrorOutput(containing: "the bus is back")
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         try waiting.waitForOutputLines(1)
         waiting.send(signal: SIGTERM)
         let result = try waiting.wait()
@@ -107,7 +107,7 @@ import Testing
     ) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-f", "--exit-with-bus", "a"])
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         try waiting.waitForOutputLines(1)
         bus.kill()
         if !leavesSocket { unlink(bus.socketPath) }
@@ -136,7 +136,7 @@ import Testing
         try waiting.waitForErrorOutput(containing: "back\nnotify-wait: the bus went away")
         try #require(
             waitUntil(timeout: .patience) {
-                try? bus.makeCenter().post("a")
+                try? bus.makeCenter().postOnceConnected("a")
                 return (try? waiting.waitForOutputLines(2, timeout: .milliseconds(100))) != nil
             }
         )
@@ -178,7 +178,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let script = "echo begun; read line; echo \"$line\""
         let waiting = try bus.startWaiting(["a", "--", "sh", "-c", script], input: .pipe)
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         try waiting.waitForOutput(containing: "begun\n")
         bus.kill()
         try waiting.waitForErrorOutput(containing: "the bus went away")

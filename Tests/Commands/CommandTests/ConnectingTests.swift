@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -74,7 +74,7 @@ import Testing
         #expect(words.contains("cannot be reached"))
         try bus.restart()
         #expect(try ready.read() == "\n")
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         let result = try waiting.wait()
         #expect(result.status == 0 && result.output == "a\n")
         #expect(result.errorOutput.split(separator: "\n").count == 1, "it is said once")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -12,7 +12,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(arguments)
         let center = bus.makeCenter()
-        for name in names { try center.post(NotifyName(name)) }
+        for name in names { try center.postOnceConnected(NotifyName(name)) }
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.errorOutput == "")
@@ -68,7 +68,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["--follow", "a"])
         let center = bus.makeCenter()
-        for _ in 0..<1_000 { try center.post("a") }
+        for _ in 0..<1_000 { try center.postOnceConnected("a") }
         #expect(try waiting.waitForOutputLines(1_000) == Array(repeating: "a", count: 1_000))
         waiting.send(signal: SIGINT)
         let result = try waiting.wait()

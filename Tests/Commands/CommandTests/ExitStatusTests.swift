@@ -2,7 +2,7 @@
 
 import CommandSupport
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -112,7 +112,7 @@ import Testing
         waiting.send(signal: SIGHUP)
         waiting.send(signal: SIGINT)
         // It would notice the signals, which are already pending, before the post.
-        try bus.makeCenter().post("com.example.x")
+        try bus.makeCenter().postOnceConnected("com.example.x")
         #expect(try waiting.wait().status == 0)
     }
 

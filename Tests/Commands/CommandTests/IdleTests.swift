@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -15,7 +15,7 @@ import Testing
         // The first time they may still be coming to rest.
         let isNeverWoken = try waitUntil {
             let before = [idle, inTime].map { wakeUps(of: $0.pid) }
-            for number in 1...100 { try poster.post(NotifyName("com.example.other.\(number)")) }
+            for number in 1...100 { try poster.postOnceConnected(NotifyName("com.example.other.\(number)")) }
             // It comes, hears nothing, and leaves after its timeout.
             #expect(try bus.run("notify-wait", ["-q", "-t", "2s", "com.example.nothing"]).status == 2)
             return [idle, inTime].map { wakeUps(of: $0.pid) } == before && before.allSatisfy { $0 > 0 }
@@ -23,7 +23,7 @@ import Testing
         #expect(isNeverWoken)
 
         // It still hears its name.
-        try poster.post("com.example.idle")
+        try poster.postOnceConnected("com.example.idle")
         try idle.waitForOutputLines(1)
         print(
             "notify-wait on \(kind): \(peakResidentBytes(of: idle.pid) / 1024) kB at most, idle in \(threadCount(of: idle.pid)) threads"
@@ -40,7 +40,7 @@ import Testing
         let wakesTwo = try waitUntil {
             let before = wakeUps(of: waiting.pid)
             for _ in 1...10 {
-                try poster.post("com.example.x")
+                try poster.postOnceConnected("com.example.x")
                 posts += 1
                 try waiting.waitForOutputLines(posts)
                 try passTime("10ms")
@@ -56,10 +56,10 @@ import Testing
         let waiting = try bus.startWaiting(["-f", "com.example.x"], output: .null)
         let heard = Counter()
         let center = bus.makeCenter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         func post(_ times: Int) throws {
             for _ in 0..<times {
-                try center.post("com.example.x")
+                try center.postOnceConnected("com.example.x")
                 if heard.value + 500 < center.statistics.posted {
                     try #require(heard.wait(for: center.statistics.posted - 100))
                 }

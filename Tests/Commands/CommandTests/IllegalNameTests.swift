@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -49,13 +49,15 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
+        let observation = try center.addObserver(matching: .everything, timeout: .seconds(25)) {
+            heard.appendFromBus($0.string)
+        }
         for bad in ["''", "$'\\xff'", "$(printf 'x%.0s' {1..512})"] {
             let result = try bus.script("echo from.stdin | notify-post com.example.good - \(bad) com.example.other")
             #expect(result.status == 64)
             #expect(result.errorOutput.contains("nothing was posted"))
         }
-        try center.post("com.example.end")
+        try center.postOnceConnected("com.example.end")
         try #require(heard.wait { $0.last == "com.example.end" })
         #expect(heard.elements == ["com.example.end"])
         observation.cancel()
@@ -68,7 +70,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
+        let observation = try center.addObserver(matching: .everything, timeout: .seconds(25)) {
+            heard.appendFromBus($0.string)
+        }
         let result = try bus.script(
             #"""
             { printf 'one\n'; printf '\n'; printf 'three\n'; printf 'x%.0s' {1..512}; printf '\n'; printf 'caf\xe9\n'
@@ -87,7 +91,7 @@ import Testing
             #expect(complaint.hasPrefix("notify-post: line \(line): "))
             #expect(complaint.contains(reason))
         }
-        try center.post("end")
+        try center.postOnceConnected("end")
         try #require(heard.wait { $0.last == "end" })
         #expect(heard.elements == ["one", "three", " eight ", String(repeating: "y", count: 511), "end"])
         observation.cancel()

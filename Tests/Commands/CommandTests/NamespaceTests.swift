@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -234,7 +234,9 @@ struct NamespaceIdentityTests {
         let bus = try makeBus(kind)
         let own = "user.uid.\(user).a"
         let heard = Recorder<String>()
-        let observation = try bus.makeCenter().addObserver(for: .prefix("user.uid.")) { heard.append($0.string) }
+        let observation = try bus.makeCenter().addObserver(matching: .prefix("user.uid."), timeout: .patience) {
+            heard.append($0.string)
+        }
         let command = UserNamespace.mapsRoot.command(as: user)
         let post = try run("notify-post", ["user.uid.0.a", "user.uid.1.a", own], on: bus, by: command)
         #expect(post.status == 0 && post.errorOutput == "")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -36,7 +36,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, policy + ["-n7"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "a", "c", "a", "b", "b"] { try center.post(NotifyName(name)) }
+        for name in ["a", "b", "a", "c", "a", "b", "b"] { try center.postOnceConnected(NotifyName(name)) }
         // All have been heard, and one command is running.
         let heard = try waiting.waitForOutputLines(8)
         #expect(withoutIDs(heard).sorted() == ["a", "a", "a", "b", "b", "b", "begin a", "c"])
@@ -52,7 +52,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n5", "--on-busy", "each"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "a", "a", "c"] { try center.post(NotifyName(name)) }
+        for name in ["a", "b", "a", "a", "c"] { try center.postOnceConnected(NotifyName(name)) }
         try waiting.waitForOutputLines(6)
         try waiting.writeInput("1\n2\n3\n4\n5\n")
         let result = try waiting.wait()
@@ -69,7 +69,7 @@ import Testing
             input: .pipe
         )
         let center = bus.makeCenter()
-        try center.post("first")
+        try center.postOnceConnected("first")
         try waiting.waitForOutput(containing: "begin first\n")
         let posts = try bus.script(#"(yes $'a\nb' | head -20000; echo last) | notify-post -"#)
         #expect(posts.status == 0)
@@ -96,12 +96,12 @@ import Testing
         for round in 1...rounds {
             for step in 0..<Int.random(in: 1...3, using: &random) {
                 try write("\(round).\(step)", toFile: file)
-                try center.post("a")
+                try center.postOnceConnected("a")
                 // While a run begins, continues, or ends.
                 usleep(useconds_t.random(in: 0...10_000, using: &random))
             }
             try write("\(round)", toFile: file)
-            try center.post("a")
+            try center.postOnceConnected("a")
             try waiting.waitForOutput(containing: "=\(round)=\n", timeout: .patience)
         }
         waiting.send(signal: SIGTERM)
@@ -122,12 +122,12 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try start(on: bus, ["-n4", "--on-busy", "drop"])
         let center = bus.makeCenter()
-        for name in ["a", "b", "c"] { try center.post(NotifyName(name)) }
+        for name in ["a", "b", "c"] { try center.postOnceConnected(NotifyName(name)) }
         try waiting.waitForErrorOutput(containing: "the command is still running; skipping 'b'\n")
         try waiting.waitForErrorOutput(containing: "the command is still running; skipping 'c'\n")
         try waiting.writeInput("1\n")
         try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
-        try center.post("b")
+        try center.postOnceConnected("b")
         _ = try processID("b", of: waiting)
         try waiting.writeInput("2\n")
         let result = try waiting.wait()
@@ -143,12 +143,12 @@ import Testing
         let script = "sh -c '\(Self.script)' | cat"
         let waiting = try start(on: bus, ["-n3", "--on-busy", "restart"], script)
         let center = bus.makeCenter()
-        try center.post("a")
+        try center.postOnceConnected("a")
         let first = try processID("a", of: waiting)
-        try center.post("b")
+        try center.postOnceConnected("b")
         let second = try processID("b", of: waiting)
         #expect(waitUntil { processState(first) ?? "Z" == "Z" })
-        try center.post("c")
+        try center.postOnceConnected("c")
         let third = try processID("c", of: waiting)
         #expect(waitUntil { processState(second) ?? "Z" == "Z" })
         #expect(processState(third) != nil)
@@ -166,9 +166,9 @@ import Testing
         let result = try inTime {
             // Only the line ends it, or a signal after a while.
             let waiting = try start(on: bus, ["-n", "4", "--on-busy", "restart"], "trap '' TERM; \(Self.script)")
-            try center.post("a")
+            try center.postOnceConnected("a")
             _ = try processID("a", of: waiting)
-            for name in ["b", "a", "c"] { try center.post(NotifyName(name)) }
+            for name in ["b", "a", "c"] { try center.postOnceConnected(NotifyName(name)) }
             // Names are printed as they arrive. Now all have arrived, and the first command is still running.
             try waiting.waitForOutput(containing: "\nc\n")
             try waiting.writeInput("1\n2\n3\n4\n")
@@ -186,9 +186,9 @@ import Testing
         let script = #"[ $NOTIFY_NAME = b ] && exit; trap '' TERM; \#(Self.script); \#(Self.script)"#
         let waiting = try start(on: bus, ["-n2", "--on-busy", "restart"], script)
         let center = bus.makeCenter()
-        try center.post("a")
+        try center.postOnceConnected("a")
         let first = try processID("a", of: waiting)
-        try center.post("b")
+        try center.postOnceConnected("b")
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(processState(first) == nil)
@@ -201,9 +201,9 @@ import Testing
         for (signal, status) in [(SIGTERM, 143), (SIGINT, 130), (SIGHUP, 129)] as [(Int32, Int32)] {
             let waiting = try start(on: bus, ["-n2"])
             let center = bus.makeCenter()
-            try center.post("a")
+            try center.postOnceConnected("a")
             let child = try processID("a", of: waiting)
-            try center.post("b")
+            try center.postOnceConnected("b")
             try waiting.waitForOutput(containing: "\nb\n")
             waiting.send(signal: signal)
             let result = try waiting.wait()

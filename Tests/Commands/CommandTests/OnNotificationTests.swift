@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -18,7 +18,7 @@ import Testing
             let waiting = try bus.startWaiting(option + ["-n3", "com.example.a", names[1], "--"] + command)
             let center = bus.makeCenter()
             for (index, name) in names.enumerated() {
-                try center.post(NotifyName(name))
+                try center.postOnceConnected(NotifyName(name))
                 try waiting.waitForOutput(containing: "<\(index + 1) \(name)>\n")
             }
             let result = try waiting.wait()
@@ -34,7 +34,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let arguments = ["-n", "--", "", "a b", "$HOME", "--help"]
         let waiting = try bus.startWaiting(["com.example.x", "--", "printf", "<%s>"] + arguments)
-        try bus.makeCenter().post("com.example.x")
+        try bus.makeCenter().postOnceConnected("com.example.x")
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.output == arguments.map { "<\($0)>" }.joined())
@@ -45,7 +45,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status; ls /proc/$$/fd; true"
         let waiting = try bus.startWaiting(["-v", "-t", "1h", "com.example.x", "--", "sh", "-c", script])
-        try bus.makeCenter().post("com.example.x")
+        try bus.makeCenter().postOnceConnected("com.example.x")
         let lines = try waiting.wait().lines
         try #require(lines.count == 6)
         #expect(lines[0] == "com.example.x")
@@ -60,7 +60,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let environment = ["NOTIFY_SOCKET": "/nonexistent", "KEPT": "yes", "NOTIFY_NAME": "old", "NOTIFY_COUNT": "9"]
         let waiting = try bus.startWaiting(["-q", "com.example.x", "--", "env"], environment: environment)
-        try bus.makeCenter().post("com.example.x")
+        try bus.makeCenter().postOnceConnected("com.example.x")
         let variables = try waiting.wait().lines.filter { $0.hasPrefix("NOTIFY_") || $0.hasPrefix("KEPT") }
         #expect(variables.sorted() == ["KEPT=yes", "NOTIFY_COUNT=1", "NOTIFY_NAME=com.example.x"])
     }
@@ -74,7 +74,7 @@ import Testing
             #"echo "$NOTIFY_COUNT"; [ "$NOTIFY_COUNT" != 1 ] || exit 7; [ "$NOTIFY_COUNT" != 2 ] || kill -9 $$"#
         let waiting = try bus.startWaiting(["-n3", "--on-busy", "each", "com.example.x", "--", "sh", "-c", script])
         let center = bus.makeCenter()
-        for _ in 1...3 { try center.post("com.example.x") }
+        for _ in 1...3 { try center.postOnceConnected("com.example.x") }
         let result = try waiting.wait()
         #expect(result.status == 128 + SIGKILL && result.exitedNormally)
         #expect(result.lines == ["1", "2", "3"])
@@ -91,7 +91,7 @@ import Testing
     func `the status of the command is that of the wait`(kind: BusKind, status: Int32) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["com.example.x", "--", "sh", "-c", "exit \(status)"])
-        try bus.makeCenter().post("com.example.x")
+        try bus.makeCenter().postOnceConnected("com.example.x")
         #expect(try waiting.wait().status == status)
     }
 
@@ -103,7 +103,7 @@ import Testing
         ]
         for (command, reason, status) in cases {
             let waiting = try bus.startWaiting(["com.example.x", "--", command])
-            try bus.makeCenter().post("com.example.x")
+            try bus.makeCenter().postOnceConnected("com.example.x")
             let result = try waiting.wait()
             #expect(result.status == status)
             #expect(result.errorOutput.hasPrefix("notify-wait: can't run '\(command)': \(reason)"))
@@ -119,7 +119,7 @@ import Testing
         let arguments = ["-f", "-t", "2s", "com.example.x", "--", "sh", "-c", script]
         let waiting = try inTime {
             let waiting = try bus.startWaiting(arguments, input: .pipe)
-            try center.post("com.example.x")
+            try center.postOnceConnected("com.example.x")
             return waiting
         } unless: {
             (try? $0.waitForOutput(containing: "begun\n")) == nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -48,7 +48,7 @@ import Testing
         var expected: [String] = []
         for round in 1...20 {
             expected.append(round % 3 == 0 ? "com.example.y" : "com.example.x")
-            try center.post(NotifyName(expected[round - 1]))
+            try center.postOnceConnected(NotifyName(expected[round - 1]))
             #expect(try waiting.waitForOutputLines(round) == expected)
         }
         waiting.send(signal: SIGTERM)
@@ -68,7 +68,7 @@ import Testing
         )
         pipe.closeWriteEnd()
         let expected = (1...1_000).map { "com.example.\($0)" }
-        for name in expected { try center.post(NotifyName(name)) }
+        for name in expected { try center.postOnceConnected(NotifyName(name)) }
         var text = ""
         while true {
             let more = try pipe.read()
@@ -83,7 +83,7 @@ import Testing
         let arguments = ["-t", "1s", "-n", "2000", "com.example.*"]
         let stuck = try inTime { try bus.startWaiting(arguments, output: .descriptor(unread.writeEnd)) }
         unread.closeWriteEnd()
-        for name in expected { try center.post(NotifyName(name)) }
+        for name in expected { try center.postOnceConnected(NotifyName(name)) }
         #expect(try stuck.wait().status == 2)
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -11,7 +11,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let count = Counter()
-        let observation = try center.addObserver(for: "com.example.line") { _ in count.add() }
+        let observation = try center.addObserver(for: "com.example.line", timeout: .seconds(25)) { _ in count.add() }
         let posting = try start(productPath("notify-post"), ["--address", bus.address, "-v", "-"])
         let lines = String(repeating: "com.example.line\n", count: 500)
         for written in stride(from: 500, through: 30_000, by: 500) {
@@ -34,7 +34,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: .prefix("com.example.")) { heard.append($0.string) }
+        let observation = try center.addObserver(matching: .prefix("com.example."), timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         let result = try bus.script("(yes com.example.a | head -50000; seq -f com.example.%g 1 20) | notify-post -")
         #expect(result.status == 0)
         #expect(result.errorOutput == "")
@@ -54,7 +56,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: .prefix("com.example.")) { heard.append($0.string) }
+        let observation = try center.addObserver(matching: .prefix("com.example."), timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
         for number in 1...5 {
             try posting.writeInput("com.example.\(number)\n")
@@ -122,7 +126,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.first") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in heard.add() }
         let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
         for count in 1...3 {
             try posting.writeInput("com.example.first\n")
@@ -146,7 +150,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: .prefix("n.")) { heard.append($0.string) }
+        let observation = try center.addObserver(matching: .prefix("n."), timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
         try posting.writeInput((1...2_500).map { "n.\($0)\n" }.joined())
         try #require(heard.wait(forCount: 2_500))

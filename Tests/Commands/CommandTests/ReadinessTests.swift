@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -21,7 +21,7 @@ import Testing
             ready.closeWriteEnd()
             #expect(try ready.read() == "\n")
             #expect(try ready.read() == "", "the descriptor is still open")
-            try center.post("a")
+            try center.postOnceConnected("a")
             #expect(try waiting.wait().status == 0)
         }
     }
@@ -42,7 +42,7 @@ import Testing
             let end = ContinuousClock.now + .patience
             while text == nil, ContinuousClock.now < end { text = try? readFile(file) }
             #expect(text == "\(waiting.pid)\n")
-            try center.post("a")
+            try center.postOnceConnected("a")
             #expect(try waiting.wait().status == 0)
         }
         let names = try run("ls", ["-A", folder.path]).lines
@@ -90,7 +90,7 @@ import Testing
             environment: ["NOTIFY_SOCKET": isAbstract ? "@" + path : path]
         )
         #expect(try socket.receive() == "READY=1")
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.errorOutput == "")
@@ -102,16 +102,16 @@ import Testing
         for path in ["/nonexistent/socket", "nonsense", "/" + String(repeating: "x", count: 200), "@nonexistent"] {
             let environment: [String: String?] = ["NOTIFY_SOCKET": path]
             let waiting = try bus.startWaiting(["a"], environment: environment)
-            try bus.makeCenter().post("a")
+            try bus.makeCenter().postOnceConnected("a")
             let result = try waiting.wait()
             #expect(result.status == 0)
             #expect(result.errorOutput.hasPrefix("notify-wait: can't notify $NOTIFY_SOCKET: "))
             let quiet = try bus.startWaiting(["-q", "a"], environment: environment)
-            try bus.makeCenter().post("a")
+            try bus.makeCenter().postOnceConnected("a")
             #expect(try quiet.wait().errorOutput == "")
         }
         let unset = try bus.startWaiting(["a"], environment: ["NOTIFY_SOCKET": ""])
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         #expect(try unset.wait().errorOutput == "")
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -22,7 +22,7 @@ import Testing
         try waiting.waitForErrorOutput(containing: "the observer is live")
         let line = try (reader ?? TestSupport.start("cat", [fifo])).wait()
         #expect(line.output == "\(waiting.pid)\n")
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         #expect(try waiting.wait().status == 0)
         var found = stat()
         #expect(lstat(fifo, &found) == 0 && found.st_mode & S_IFMT == S_IFIFO)
@@ -48,7 +48,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["--ready-file", "/dev/fd/1", "a"])
         try waiting.waitForOutput(containing: "\(waiting.pid)\n")
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         #expect(try waiting.wait().output == "\(waiting.pid)\na\n")
     }
 
@@ -59,7 +59,7 @@ import Testing
         let link = "\(folder.path)/link"
         try #require(symlink("/dev/null", link) == 0)
         let waiting = try bus.startWaiting(["--ready-file", link, "a"])
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         #expect(try waiting.wait().status == 0)
         var found = stat()
         #expect(lstat(link, &found) == 0 && found.st_mode & S_IFMT == S_IFLNK)
@@ -79,7 +79,7 @@ import Testing
         // As /dev/null.
         guard mknod(device, S_IFCHR | 0o666, dev_t(1 << 8 | 3)) == 0 else { return }
         let waiting = try bus.startWaiting(["--ready-file", device, "a"])
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         #expect(try waiting.wait().status == 0)
         var found = stat()
         #expect(lstat(device, &found) == 0 && found.st_mode & S_IFMT == S_IFCHR)

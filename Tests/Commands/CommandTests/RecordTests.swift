@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -20,7 +20,7 @@ import Testing
         let waiting = try bus.startWaiting(["--json", "-n", "\(names.count)"] + names)
         let before = presentSecond()
         let center = bus.makeCenter()
-        for name in names { try center.post(NotifyName(name)) }
+        for name in names { try center.postOnceConnected(NotifyName(name)) }
         let result = try waiting.wait()
         let after = presentSecond()
         #expect(result.status == 0)
@@ -42,8 +42,8 @@ import Testing
         let format = #"%c of %n%%\t100%%\\n\n<%n>\0é"#
         let waiting = try bus.startWaiting(["--format", format, "-n2", "a", "%n"])
         let center = bus.makeCenter()
-        try center.post("a")
-        try center.post("%n")
+        try center.postOnceConnected("a")
+        try center.postOnceConnected("%n")
         #expect(try waiting.wait().output == "1 of a%\t100%\\n\n<a>\0é\n" + "2 of %n%\t100%\\n\n<%n>\0é\n")
     }
 
@@ -55,7 +55,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["--format", "%t", "a"], environment: ["TZ": zone.name])
         let before = presentSecond()
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         let line = try #require(try waiting.wait().lines.first)
         #expect(line.hasSuffix(zone.offset))
         let moment = try #require(seconds(ofTime: line), "\(line)")
@@ -72,7 +72,7 @@ import Testing
         for (options, expected) in cases {
             let waiting = try bus.startWaiting(options + ["-n2", "a\nb"])
             let center = bus.makeCenter()
-            for _ in 1...2 { try center.post(NotifyName("a\nb")) }
+            for _ in 1...2 { try center.postOnceConnected(NotifyName("a\nb")) }
             #expect(try waiting.wait().output == expected)
         }
     }
@@ -82,7 +82,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-q", "-n2", "a"])
         let center = bus.makeCenter()
-        for _ in 1...2 { try center.post("a") }
+        for _ in 1...2 { try center.postOnceConnected("a") }
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.output == "" && result.errorOutput == "")
@@ -94,7 +94,7 @@ import Testing
         let filler = String(repeating: "0123456789", count: 12_000)
         let waiting = try bus.startWaiting(["-n2", "--format", filler + "%n", "a"])
         let center = bus.makeCenter()
-        for _ in 1...2 { try center.post("a") }
+        for _ in 1...2 { try center.postOnceConnected("a") }
         #expect(try waiting.wait().output == filler + "a\n" + filler + "a\n")
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -15,7 +15,7 @@ import Testing
         try center.synchronize(timeout: .patience)
         // While the bus stands still they gather, and then come at once.
         bus.stop()
-        for name in ["b", "a", "b", "b", "a", "b"] { try center.post(NotifyName(name)) }
+        for name in ["b", "a", "b", "b", "a", "b"] { try center.postOnceConnected(NotifyName(name)) }
         bus.resume()
         let result = try waiting.wait()
         #expect(result.status == 0)
@@ -30,10 +30,10 @@ import Testing
         let center = bus.makeCenter()
         try center.synchronize(timeout: .patience)
         bus.stop()
-        for name in ["b", "a", "b", "c", "a"] { try center.post(NotifyName(name)) }
+        for name in ["b", "a", "b", "c", "a"] { try center.postOnceConnected(NotifyName(name)) }
         bus.resume()
         try waiting.waitForOutput(containing: "b\na\nc|a|5\n")
-        try center.post("d")
+        try center.postOnceConnected("d")
         let result = try waiting.wait()
         #expect(result.status == 0)
         #expect(result.output == "b\na\nc|a|5\nd|d|1\n")
@@ -47,7 +47,7 @@ import Testing
         let center = bus.makeCenter()
         try center.synchronize(timeout: .patience)
         bus.stop()
-        for name in ["a", "x\nroot.alarm", "b"] { try center.post(NotifyName(name)) }
+        for name in ["a", "x\nroot.alarm", "b"] { try center.postOnceConnected(NotifyName(name)) }
         bus.resume()
         #expect(try waiting.wait().output == "a\nb|3|")
     }
@@ -61,10 +61,10 @@ import Testing
             input: .pipe
         )
         let center = bus.makeCenter()
-        try center.post("a")
+        try center.postOnceConnected("a")
         try waiting.waitForOutput(containing: "<a>\n")
         for name in ["b", "c", "b"] {
-            try center.post(NotifyName(name))
+            try center.postOnceConnected(NotifyName(name))
             // Printed when it has settled.
             try waiting.waitForOutput(containing: "\n\(name)\n")
         }
@@ -83,7 +83,7 @@ import Testing
         var count = 0
         let heard = waitUntil {
             count += 1
-            try? center.post("a")
+            try? center.postOnceConnected("a")
             let lines = (try? waiting.waitForOutputLines(1, timeout: .milliseconds(20))) ?? []
             return lines.contains { Int($0) ?? 0 > 1 }
         }
@@ -98,7 +98,7 @@ import Testing
         let center = bus.makeCenter()
         let result = try inTime {
             let waiting = try bus.startWaiting(["-f", "-t", "3s", "--settle", "1h", "a"])
-            try center.post("a")
+            try center.postOnceConnected("a")
             return try waiting.wait()
         } unless: {
             $0.output.isEmpty
@@ -107,7 +107,7 @@ import Testing
         #expect(result.output == "a\n")
         let all = try inTime {
             let waiting = try bus.startWaiting(["--all", "-t", "3s", "--settle", "1h", "a", "b"])
-            for name in ["a", "b"] { try center.post(NotifyName(name)) }
+            for name in ["a", "b"] { try center.postOnceConnected(NotifyName(name)) }
             return try waiting.wait()
         } unless: {
             $0.lines.count < 2
@@ -121,7 +121,7 @@ import Testing
         let center = bus.makeCenter()
         let result = try inTime {
             let waiting = try bus.startWaiting(["-f", "-t", "1s", "--settle", "1h", "a", "b"])
-            for name in ["a", "b"] { try center.post(NotifyName(name)) }
+            for name in ["a", "b"] { try center.postOnceConnected(NotifyName(name)) }
             return try waiting.wait()
         } unless: {
             $0.lines.count < 2
@@ -140,10 +140,10 @@ import Testing
                 input: .pipe
             )
             let center = bus.makeCenter()
-            try center.post("a")
+            try center.postOnceConnected("a")
             try waiting.waitForOutput(containing: "<a|1>\n")
             for name in ["b", "c", "d"] {
-                try center.post(NotifyName(name))
+                try center.postOnceConnected(NotifyName(name))
                 // Printed when it has settled.
                 try waiting.waitForOutput(containing: "\n\(name)\n")
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -36,7 +36,7 @@ import Testing
             ["--ready-file", ready, "a", "--then", "exec bash -c '\(script)' then", "--"] + command,
             input: .pipe
         )
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         try waiting.waitForOutput(containing: "command began\n")
         try waiting.waitForOutput(containing: "then began\n")
         #expect((try? readFile(ready)) == "\(waiting.pid)\n")
@@ -54,7 +54,7 @@ import Testing
         let waiting = try bus.startWaiting(
             ["a", "--", "sh", "-c", "trap 'echo told' TERM; echo began; while :; do sleep 1; done"]
         )
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         try waiting.waitForOutput(containing: "began\n")
         let child = try #require(children(of: waiting.pid, named: "sh").first)
         waiting.send(signal: SIGTERM)

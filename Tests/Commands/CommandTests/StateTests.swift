@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -32,7 +32,10 @@ import Testing
     func `what was set is read, as long as somebody observes the name`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let center = scene.bus.makeCenter()
-        let observation = try center.addObserver(for: .names(["a", "b"].map { try NotifyName($0) })) { _ in }
+        let observation = try center.addObserver(
+            matching: .names(["a", "b"].map { try NotifyName($0) }),
+            timeout: .seconds(25)
+        ) { _ in }
         for (text, value) in [("7", "7"), ("0x10", "16"), ("18446744073709551615", "18446744073709551615")] {
             let set = try state(scene, ["set", "a", text])
             #expect(set.status == 0 && set.output == "" && set.errorOutput == "")
@@ -71,7 +74,7 @@ import Testing
             #expect(result.errorOutput.hasPrefix("notify-state: There is no lifecycle agent on this bus"))
         }
         let waiting = try bus.startWaiting(["--format", "%s", "a"])
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         #expect(try waiting.wait().output == "-\n")
     }
 
@@ -108,7 +111,7 @@ import Testing
         let names = (1...12).map { "com.example.\($0)" }
         let waiting = try bus.startWaiting(["-n12", "--format", "%n %s", "*"])
         let center = bus.makeCenter()
-        for name in names { try center.post(NotifyName(name)) }
+        for name in names { try center.postOnceConnected(NotifyName(name)) }
         #expect(try waiting.wait().lines == names.map { $0 + " -" })
         // A second one after a while.
         let questions = agent.calls.elements.filter { $0.member == "GetNameState" }
@@ -122,7 +125,7 @@ import Testing
             let agent = try agentWithoutStates(on: bus)
             let waiting = try bus.startWaiting(["-f", "--format", "%n %s", "*"])
             let center = bus.makeCenter()
-            for number in 1...12 { try center.post(NotifyName("com.example.\(number)")) }
+            for number in 1...12 { try center.postOnceConnected(NotifyName("com.example.\(number)")) }
             try #require(agent.calls.wait { $0.contains { $0.member == "GetNameState" } })
             waiting.send(signal: SIGTERM)
             defer { try? agent.die() }
@@ -143,7 +146,7 @@ import Testing
             let result = try inTime {
                 let waiting = try bus.startWaiting(["-f", "-t", "500ms", "--format", "%n %s", "*"] + command)
                 let center = bus.makeCenter()
-                for name in names { try center.post(NotifyName(name)) }
+                for name in names { try center.postOnceConnected(NotifyName(name)) }
                 return try waiting.wait()
             } unless: {
                 $0.lines.count < 3
@@ -175,7 +178,7 @@ import Testing
             let timeout = isSignal ? [] : ["-t", "1500ms"]
             let waiting = try bus.startWaiting(["-f", "--settle", "500ms", "--format", "%n %s", "*"] + timeout)
             let center = bus.makeCenter()
-            for name in names { try center.post(NotifyName(name)) }
+            for name in names { try center.postOnceConnected(NotifyName(name)) }
             if isSignal {
                 try #require(agent.calls.wait { $0.contains { $0.member == "GetNameState" } })
                 waiting.send(signal: SIGTERM)
@@ -210,7 +213,7 @@ import Testing
     func `wait sees a state that is there already, and ends by the time-out if it does not come`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let center = scene.bus.makeCenter()
-        let observation = try center.addObserver(for: "a") { _ in }
+        let observation = try center.addObserver(for: "a", timeout: .seconds(25)) { _ in }
         #expect(try state(scene, ["set", "a", "1"]).status == 0)
         let there = try state(scene, ["wait", "a", "--is", "1"])
         #expect(there.status == 0 && there.output == "1\n")

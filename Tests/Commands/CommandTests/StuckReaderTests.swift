@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -73,7 +73,7 @@ import Testing
         let command = ["--", "sh", "-c", "echo ran; exit 1"]
         let waiting = try start(bus, .errors, ["-q", "-f", "--ready-file", ready] + command)
         try #require(waitUntil { (try? readFile(ready)) != nil })
-        try bus.makeCenter().post("com.example.a")
+        try bus.makeCenter().postOnceConnected("com.example.a")
         try waiting.waitForOutput(containing: "ran\n")
         try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
         waiting.send(signal: SIGTERM)
@@ -86,7 +86,7 @@ import Testing
         let result = try inTime {
             let arguments = ["-t", "1s", "-n", count, "com.example.a"]
             let waiting = try bus.startWaiting(arguments, output: .descriptor(pipe.writeEnd))
-            try bus.makeCenter().post("com.example.a")
+            try bus.makeCenter().postOnceConnected("com.example.a")
             return try waiting.wait()
         } unless: {
             $0.errorOutput.contains("after 0 notifications")
@@ -113,7 +113,7 @@ import Testing
             let terminal = try PseudoTerminal()
             let waiting = try bus.startWaiting(["-f", "com.example.*"] + options, output: .descriptor(terminal.end))
             for number in 0..<2_000 {
-                try center.post(NotifyName("com.example.\(String(repeating: "x", count: 100)).\(number)"))
+                try center.postOnceConnected(NotifyName("com.example.\(String(repeating: "x", count: 100)).\(number)"))
             }
             try center.synchronize(timeout: .patience)
             if options == [] {
@@ -140,7 +140,7 @@ import Testing
         // A page of these is more than a terminal keeps for its reader.
         let filled = waitUntil {
             for number in 0..<300 {
-                try? center.post(NotifyName("com.example.\(String(repeating: "x", count: 200)).\(number)"))
+                try? center.postOnceConnected(NotifyName("com.example.\(String(repeating: "x", count: 200)).\(number)"))
             }
             return terminal.isFull
         }

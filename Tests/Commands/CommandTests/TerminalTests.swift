@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -16,7 +16,7 @@ import Testing
         let terminal = try PseudoTerminal()
         let waiting = try bus.startWaiting(options + [name], output: .descriptor(terminal.end))
         terminal.closeEnd()
-        try bus.makeCenter().post(NotifyName(name))
+        try bus.makeCenter().postOnceConnected(NotifyName(name))
         #expect(try waiting.wait().status == 0)
         return try terminal.readAll()
     }
@@ -39,7 +39,7 @@ import Testing
         let bus = try PrivateBus(kind)
         for options in [[], ["--format", "%n"]] {
             let waiting = try bus.startWaiting(options + [Self.nasty])
-            try bus.makeCenter().post(NotifyName(Self.nasty))
+            try bus.makeCenter().postOnceConnected(NotifyName(Self.nasty))
             #expect(try waiting.wait().output == Self.nasty + "\n")
         }
     }
@@ -48,7 +48,7 @@ import Testing
     func `a name in a message is escaped, and the command gets it as it is`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting([Self.nasty, "--", "sh", "-c", #"printf %s "$NOTIFY_NAME"; exit 3"#])
-        try bus.makeCenter().post(NotifyName(Self.nasty))
+        try bus.makeCenter().postOnceConnected(NotifyName(Self.nasty))
         let result = try waiting.wait()
         #expect(result.output == Self.nasty)
         #expect(result.errorOutput.split(separator: "\n").count == 1)

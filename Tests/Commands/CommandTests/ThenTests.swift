@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -87,7 +87,7 @@ import Testing
         let waiting = try bus.startWaiting(["com.example.later", "--then", "echo ended >&2"])
         try waiting.waitForErrorOutput(containing: "ended\n")
         try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
-        try bus.makeCenter().post("com.example.later")
+        try bus.makeCenter().postOnceConnected("com.example.later")
         #expect(try waiting.wait().status == 0)
     }
 

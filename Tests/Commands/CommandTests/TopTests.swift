@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -34,7 +34,9 @@ import Testing
         var screen = try terminal.read(until: "Observers unknown")
         #expect(screen.hasPrefix("\u{1b}[?1049h"))
         let center = bus.makeCenter()
-        for name in ["com.example.b", "a\u{1b}]0;x\u{7}", "com.example.b"] { try center.post(NotifyName(name)) }
+        for name in ["com.example.b", "a\u{1b}]0;x\u{7}", "com.example.b"] {
+            try center.postOnceConnected(NotifyName(name))
+        }
         screen = try terminal.read(until: "3 posts of 2 names")
         screen += try terminal.read(until: "com.example.b")
         #expect(screen.contains(#"a\x1b]0;x\x07"#) && !screen.contains("]0;x\u{7}"))
@@ -79,7 +81,7 @@ import Testing
         let center = bus.makeCenter()
         func post(_ numbers: Range<Int>) throws {
             for number in numbers {
-                try center.post(NotifyName("com.example.number.\(number)"))
+                try center.postOnceConnected(NotifyName("com.example.number.\(number)"))
                 if number % 1_000 == 0 { try center.synchronize(timeout: .patience) }
             }
             try center.synchronize(timeout: .patience)
@@ -115,7 +117,7 @@ import Testing
         let top = try start(bus, on: terminal, environment: ["TERM": "xterm", "NO_COLOR": "1"])
         var screen = try terminal.read(until: "\u{1b}[J")
         for key in ["\t", "\t", "\t", "s"] {
-            try bus.makeCenter().post(NotifyName(String(repeating: "n", count: 200)))
+            try bus.makeCenter().postOnceConnected(NotifyName(String(repeating: "n", count: 200)))
             try terminal.write(key)
             screen += try terminal.read(until: "\u{1b}[J")
         }
@@ -208,7 +210,7 @@ import Testing
         let terminal = try PseudoTerminal()
         let top = try start(bus, on: terminal, environment: ["TERM": "xterm", "NO_COLOR": "1"])
         var screen = try terminal.read(until: ".Viewer ")
-        try bus.makeCenter().post(NotifyName(String(repeating: "n", count: 200)))
+        try bus.makeCenter().postOnceConnected(NotifyName(String(repeating: "n", count: 200)))
         screen += try terminal.read(until: "1 post of 1 name") + terminal.read(until: ".Viewer ")
         let lines = screen.replacing(#/\u{1b}\[[?0-9]*[a-zA-Z]/#, with: "\r\n").split(separator: "\r\n")
         #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")
@@ -259,15 +261,15 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         // One that was connected before, and one that comes afterwards.
-        try center.post("com.example.early")
+        try center.postOnceConnected("com.example.early")
         let objects = try inTime {
             let top = try TestSupport.start(
                 productPath("notify-top"),
                 ["--address", bus.address, "--once", "--json", "-v", "-t", "3s", "--sort", "name"]
             )
             try top.waitForErrorOutput(containing: "listening")
-            try center.post("com.example.early")
-            try center.post("com.example.late")
+            try center.postOnceConnected("com.example.early")
+            try center.postOnceConnected("com.example.late")
             let other = try TestSupport.start(productPath("notify-post"), ["--address", bus.address, "-"])
             try other.writeInput("com.example.other\n")
             let objects = try top.wait().lines

@@ -78,7 +78,7 @@ import Testing
             let steps = try readFile("\(packageFolder)/.ci/run").split(separator: "\n")
             #expect(steps.contains { "\($0) ".contains(" make \(target) ") })
         case .compiles(let lines):
-            let result = try compile(lines + "\n" + block.lines.joined(separator: "\n"))
+            let result = try typecheck(lines + "\n" + block.lines.joined(separator: "\n"))
             #expect(result.status == 0, "\(result.errorOutput)")
         case .understood:
             let (bus, agent) = try busWithAgent()
@@ -171,31 +171,5 @@ import Testing
             word.allSatisfy { $0.isNumber || $0 == "s" } ? "N" : String(word)
         }
         return words.joined(separator: " ")
-    }
-
-    /// Checks that a file compiles, with the modules under test.
-    private func compile(_ text: String) throws -> CommandResult {
-        let folder = try run("mktemp", ["-d"]).lines[0]
-        defer { _ = try? run("rm", ["-r", folder]) }
-        let products = String(try productPath("notify-commands").dropLast("/notify-commands".count))
-        let flags = try run("pkg-config", ["--cflags-only-I", "dbus-1"]).output
-            .split(whereSeparator: \.isWhitespace).flatMap { flag in ["-Xcc", "\(flag)"] as [String] }
-        let script = "cat >\"$1/main.swift\" && shift && swiftc -typecheck \"$@\" \"\(folder)/main.swift\""
-        let asLibrary = text.contains("@main") ? ["-parse-as-library"] : []
-        return try run(
-            "bash",
-            [
-                "-c", script, "bash", folder, "-swift-version", "6", "-I", "\(products)/Modules",
-            ]
-                + ["CLinux", "CForkGuard"].flatMap { name in
-                    ["-Xcc", "-fmodule-map-file=\(products)/\(name).build/module.modulemap"]
-                }
-                + ["Darwin/CDarwinNotify", "Darwin/CRunLoop", "C/CDBusShim"].flatMap {
-                    ["-I", "\(packageFolder)/Sources/\($0)/include"]
-                }
-                + flags + asLibrary,
-            input: text + "\n",
-            timeout: .patience
-        )
     }
 }

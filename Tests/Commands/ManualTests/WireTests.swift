@@ -57,7 +57,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
+        let observation = try center.addObserver(matching: .everything, timeout: .seconds(25)) {
+            heard.appendFromBus($0.string)
+        }
         for name in WireTests.names {
             let command = try stranger.command()
             let result = try run(
@@ -90,8 +92,8 @@ import Testing
             )
             close(log)
             #expect(try waitUntil { try readFile(ready) == "live\n" })
-            try center.post(NotifyName(name + "x"))
-            try center.post(NotifyName(name))
+            try center.postOnceConnected(NotifyName(name + "x"))
+            try center.postOnceConnected(NotifyName(name))
             let result = try program.wait(timeout: .patience)
             #expect(result.output == name + "\n")
             #expect(result.status == 0)

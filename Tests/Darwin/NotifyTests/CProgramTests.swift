@@ -65,10 +65,10 @@ struct CProgramTests {
         let program = try library.start("two-names-one-select.c", on: bus)
         _ = try program.waitForOutputLines(1)
         for name in ["com.example.power", "com.example.network", "com.example.power"] {
-            try center.post(NotifyName(name))
+            try center.postOnceConnected(NotifyName(name))
         }
         #expect(try program.waitForOutputLines(4).dropFirst() == ["power", "network", "power"])
-        try center.post("com.example.quit")
+        try center.postOnceConnected("com.example.quit")
         let result = try program.wait()
         #expect(result.status == 0 && result.lines.suffix(2) == ["open", "closed"])
     }
@@ -76,11 +76,11 @@ struct CProgramTests {
     @Test func `a daemon reloads for its signal and for its name`() throws {
         let program = try library.start("reload-on-hangup.c", on: bus)
         _ = try program.waitForOutputLines(1)
-        try center.post("com.example.daemon.reload")
+        try center.postOnceConnected("com.example.daemon.reload")
         _ = try program.waitForOutputLines(2)
         program.send(signal: SIGHUP)
         _ = try program.waitForOutputLines(3)
-        try center.post("com.example.daemon.reload")
+        try center.postOnceConnected("com.example.daemon.reload")
         #expect(try program.waitForOutputLines(4) == Array(repeating: "configured", count: 4))
     }
 
@@ -90,6 +90,21 @@ struct CProgramTests {
         let result = try run(program, environment: library.environment(bus))
         #expect(result.status == 0, "\(result.errorOutput)")
         #expect(result.lines.sorted() == ["done 1, same token", "done 2, same token", "hello from the block, 3 times"])
+    }
+
+    @Test(.enabled(if: CLibrary.dispatch != nil, "the toolchain has no libdispatch"))
+    func `what is no block is refused, such as a Swift closure in a declaration by hand`() throws {
+        let result = try run(library.compileWithBlocks("not-a-block.c"), environment: library.environment(bus))
+        #expect(result.status == 0, "\(result.errorOutput)")
+        #expect(result.lines == ["6 -1", "0"])
+    }
+
+    @Test func `with NOTIFYBUS_ADDRESS=process names stay in the process, and there need be no bus`() throws {
+        var environment = library.environment(bus)
+        environment["NOTIFYBUS_ADDRESS"] = "process:"
+        environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nonexistent/bus"
+        let result = try run(library.compile("in-process.c"), environment: environment)
+        #expect(result.lines == ["0", "0", "1", "0"], "\(result.errorOutput)")
     }
 
     @Test func `without libdispatch notify_register_dispatch says so, and everything else works`() throws {
@@ -116,7 +131,9 @@ struct CProgramTests {
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: "com.example.second") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.second", timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         let folder = try TemporaryFolder()
         for round in 1...5 {
             let program = try library.start("closes-all.c", [reuse, "\(folder.path)/\(round)"], on: bus)
@@ -248,7 +265,7 @@ private struct PostedCheck {
     init(_ bus: PrivateBus) throws { center = NotifyCenter(bus: .address(bus.address)) }
 
     func post(_ name: String) throws {
-        try center.post(NotifyName(name))
+        try center.postOnceConnected(NotifyName(name))
         try center.synchronize(timeout: .patience)
     }
 }

@@ -17,7 +17,9 @@ struct EndingTests {
         init(_ bus: PrivateBus) throws {
             center = NotifyCenter(bus: .address(bus.address))
             let heard = heard
-            observation = try center.addObserver(for: .prefix("com.example.end.")) { heard.append($0.string) }
+            observation = try center.addObserver(matching: .prefix("com.example.end."), timeout: .seconds(25)) {
+                heard.append($0.string)
+            }
         }
     }
 

@@ -94,7 +94,9 @@ struct FileTests {
         let room = try NotifyRoom(kind)
         let (observer, observed) = try room.registerPipe("com.example.file")
         let stranger = Counter()
-        let observation = try room.other.addObserver(for: "com.example.file") { _ in stranger.add() }
+        let observation = try room.other.addObserver(for: "com.example.file", timeout: .seconds(25)) { _ in
+            stranger.add()
+        }
         defer { observation.cancel() }
         let told = Recorder<Int32>()
         let monitors = try (0..<5).map { _ in

@@ -21,10 +21,10 @@ struct PipeTests {
         // A pipe takes 16,384 tokens. The first name fills it; later tokens don't fit.
         let center = room.other
         for _ in 0..<40 {
-            for _ in 0..<500 { try center.post("com.example.0") }
+            for _ in 0..<500 { try center.postOnceConnected("com.example.0") }
             try room.settle()
         }
-        for number in 1..<50 { try center.post(NotifyName("com.example.\(number)")) }
+        for number in 1..<50 { try center.postOnceConnected(NotifyName("com.example.\(number)")) }
         try room.settle()
         #expect(room.engine.check(witness) == true)
         var counts: [Int: Int] = [:]

@@ -53,7 +53,7 @@ import Testing
         try room.bus.restart()
         #expect(
             try waitUntil {
-                try room.other.post("com.example.a")
+                try room.other.postOnceConnected("com.example.a")
                 return heard.value > 0
             }
         )

@@ -24,13 +24,13 @@ final class NotifyRoom: Sendable {
 
     deinit {
         engine.close()
-        center.close()
-        other.close()
+        try? center.close(timeout: nil)
+        try? other.close(timeout: nil)
     }
 
     /// Posts as another program, and waits until the engine has heard everything posted before.
     func post(_ names: String...) throws {
-        for name in names { try other.post(NotifyName(name)) }
+        for name in names { try other.postOnceConnected(NotifyName(name)) }
         try settle()
     }
 

@@ -24,7 +24,7 @@ struct SwiftProgramTests {
     }
 
     private func post(_ name: String, times: Int = 1) throws {
-        for _ in 0..<times { try center.post(NotifyName(name)) }
+        for _ in 0..<times { try center.postOnceConnected(NotifyName(name)) }
         try center.synchronize(timeout: .patience)
     }
 

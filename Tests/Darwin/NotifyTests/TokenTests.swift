@@ -45,7 +45,7 @@ struct TokenTests {
         try room.settle()
         #expect(room.engine.check(token) == false)
         // However the process posted it.
-        try room.center.post("com.example.a")
+        try room.center.postOnceConnected("com.example.a")
         #expect(room.engine.check(token) == true)
     }
 

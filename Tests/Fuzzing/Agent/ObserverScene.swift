@@ -27,7 +27,7 @@ struct ObserverScene {
             bus.settle(steps.suffix(8).joined(separator: "; "))
         }
         bus.hangUp()
-        center.close()
+        try? center.close(timeout: nil)
         bus.end()
     }
 

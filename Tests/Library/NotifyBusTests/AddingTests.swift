@@ -10,23 +10,27 @@ import Testing
     @Test(arguments: busKinds)
     func `posts that arrive while a thread adds observers are heard once each and in order`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let center = bus.makeCenter()
-        let poster = bus.makeCenter()
+        let center = bus.makeCoreCenter()
+        let poster = bus.makeCoreCenter()
         let names = try (0..<50).map { try NotifyName("com.example.heard.\($0)") }
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: .names(names)) { heard.append($0.string) }
+        let observation = try center.addObserver(matching: .names(names), timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         let hasPosted = Counter()
         startThread {
             for _ in 0..<20 {
-                for name in names { try? poster.post(name) }
-                try? poster.synchronize()
+                for name in names { try? poster.postOnceConnected(name) }
+                try? poster.synchronize(timeout: nil)
             }
             hasPosted.add()
         }
         var round = 0
         while hasPosted.value == 0 {
             round += 1
-            let other = try center.addObserver(for: .name(NotifyName("com.example.other\(round)"))) { _ in }
+            let other = try center.addObserver(for: NotifyName("com.example.other\(round)"), timeout: .seconds(25)) {
+                _ in
+            }
             other.cancel()
         }
         try center.barrier()
@@ -37,13 +41,13 @@ import Testing
     @Test(arguments: busKinds)
     func `a thread that waits for a bus that does not answer holds up nobody else`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        let center = bus.makeCenter()
-        let first = try center.addObserver(for: "com.example.first") { _ in }
+        let center = bus.makeCoreCenter()
+        let first = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in }
         bus.stop()
         let outcomes = Recorder<NotifyBusError.Code?>()
         startThread {
             do {
-                let observation = try center.addObserver(for: "com.example.second") { _ in }
+                let observation = try center.addObserver(for: "com.example.second", timeout: .seconds(25)) { _ in }
                 outcomes.append(nil)
                 observation.cancel()
             } catch {
@@ -58,7 +62,7 @@ import Testing
         center.perform { _ in reached.add() }
         #expect(reached.wait(for: 1))
         first.cancel()
-        center.close()
+        try? center.close(timeout: nil)
         #expect(outcomes.wait(forCount: 1))
         #expect(outcomes.elements == [NotifyBusError.Code.closed])
         bus.resume()

@@ -12,8 +12,8 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<3).map { try NotifyName("com.example.sequence.\($0)") }
-        let notifications = try await center.notifications(for: .names(names))
-        for number in 0..<1_000 { try await center.post(names[number % 3]) }
+        let notifications = try await center.notifications(matching: .names(names))
+        for number in 0..<1_000 { try center.postOnceConnected(names[number % 3]) }
         var heard: [NotifyName] = []
         for await name in notifications {
             heard.append(name)
@@ -29,14 +29,14 @@ import Testing
     ) async throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let notifications = try await center.notifications(for: .prefix("com.example."))
+        let notifications = try await center.notifications(matching: .prefix("com.example."))
         let ended = Counter()
         let (heard, hears) = AsyncStream.makeStream(of: NotifyName.self)
         let task = Task {
             for await name in notifications { hears.yield(name) }
             ended.add()
         }
-        try await center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         for await _ in heard { break }
         task.cancel()
         await task.value
@@ -62,9 +62,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<10).map { try NotifyName("com.example.unread.\($0)") }
-        let notifications = try await center.notifications(for: .prefix("com.example.unread."))
+        let notifications = try await center.notifications(matching: .prefix("com.example.unread."))
         for number in 0..<20_000 {
-            try await center.post(names[number % 10])
+            try center.postOnceConnected(names[number % 10])
             if number % 1_000 == 0 { try await center.synchronize() }
         }
         try await center.synchronize()
@@ -84,18 +84,22 @@ import Testing
             queue.setSpecific(key: key, value: "here")
             let heard = Recorder<String>()
             let strays = Counter()
-            let observation = try center.addObserver(for: .prefix("com.example."), queue: queue) { name in
+            let observation = try center.addObserver(
+                matching: .prefix("com.example."),
+                queue: queue,
+                timeout: .seconds(25)
+            ) { name in
                 if DispatchQueue.getSpecific(key: key) != "here" { strays.add() }
                 heard.append(name.string)
             }
             let names = (0..<2_000).map { "com.example.queue.\($0)" }
-            for name in names { try center.post(NotifyName(name)) }
+            for name in names { try center.postOnceConnected(NotifyName(name)) }
             #expect(heard.wait(forCount: 2_000, timeout: .patience))
             let isInOrder = heard.elements == names
             #expect(isInOrder)
             #expect(strays.value == 0)
             observation.cancel()
-            try center.post("com.example.queue.late")
+            try center.postOnceConnected("com.example.queue.late")
             try center.synchronize(timeout: .patience)
             try center.barrier(timeout: .patience)
             queue.sync(flags: .barrier) {}
@@ -110,11 +114,11 @@ import Testing
         let view = View()
         let names = try (0..<1_000).map { try NotifyName("com.example.main.\($0)") }
         let observation = try await view.observe(center)
-        for name in names { try await center.post(name) }
+        for name in names { try center.postOnceConnected(name) }
         try #require(view.counter.wait(for: 1_000, timeout: .patience))
         #expect(await view.heard == names)
-        await observation.cancel()
-        try await center.post("com.example.main.late")
+        observation.cancel()
+        try center.postOnceConnected("com.example.main.late")
         try await center.synchronize()
         try center.barrier(timeout: .patience)
         #expect(await view.heard.count == 1_000)
@@ -125,7 +129,8 @@ import Testing
         var heard: [NotifyName] = []
 
         func observe(_ center: NotifyCenter) async throws -> NotifyCenter.Observation {
-            try await center.addObserver(for: .prefix("com.example.main."), on: MainActor.shared) { [weak self] name in
+            try await center.addObserver(matching: .prefix("com.example.main."), on: MainActor.shared) {
+                [weak self] name in
                 self?.heard.append(name)
                 self?.counter.add()
             }
@@ -161,7 +166,7 @@ import Testing
         let waiting = Task { for await _ in notifications {} }
         waiting.cancel()
         await waiting.value
-        try await center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         for await name in notifications {
             #expect(name == "com.example.x")
             break
@@ -173,15 +178,23 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let changes = center.connectionChanges()
+        #expect(!center.isConnected)
         let observation = try await center.addObserver(for: "com.example.x") { _ in }
-        try bus.restart()
+        #expect(center.isConnected)
         var kinds: [NotifyCenter.ConnectionChange.Kind] = []
         for await change in changes {
             kinds.append(change.kind)
-            #expect((change.error == nil) == (change.kind == .reconnected))
-            if kinds.count == 2 { break }
+            #expect((change.error == nil) == (change.kind == .connected))
+            if kinds.count == 1 { try bus.restart() }
+            if kinds.count == 3 { break }
         }
-        #expect(kinds == [.disconnected, .reconnected])
+        #expect(kinds == [.connected, .disconnected, .connected])
+        // It begins with the present.
+        for await change in center.connectionChanges() {
+            #expect(change == .connected && "\(change)" == "connected")
+            break
+        }
+        #expect(center.isConnected)
         let rest = Task { for await _ in center.connectionChanges() {} }
         await center.close()
         await rest.value

@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `after cancel has returned no callback runs`(kind: BusKind) throws {
+    func `after cancelAndWait has returned no callback runs`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let names = try (0..<4).map { try NotifyName("com.example.cancel.\($0)") }
@@ -32,13 +32,13 @@ import Testing
                 for _ in 0..<60 {
                     let watch = Watch()
                     let name = names[Int.random(in: 0..<4, using: &generator)]
-                    let observation = try center.addObserver(for: .name(name)) { _ in watch.call() }
+                    let observation = try center.addObserver(for: name, timeout: .seconds(25)) { _ in watch.call() }
                     for _ in 0..<Int.random(in: 0..<20, using: &generator) {
-                        try center.post(names[Int.random(in: 0..<4, using: &generator)])
+                        try center.postOnceConnected(names[Int.random(in: 0..<4, using: &generator)])
                     }
-                    observation.cancel()
+                    try observation.cancelAndWait(timeout: nil)
                     watch.isOver.store(true, ordering: .sequentiallyConsistent)
-                    try center.post(name)
+                    try center.postOnceConnected(name)
                     if Bool.random(using: &generator) { try center.barrier(timeout: .patience) }
                     if watch.violations.load(ordering: .relaxed) > 0 { failures.append("called after cancel") }
                     calls.add(watch.calls.load(ordering: .relaxed))
@@ -51,60 +51,111 @@ import Testing
         #expect(calls.value > 0)
     }
 
-    @Test(.serialized, arguments: busKinds)
-    func `callbacks in two threads that cancel each other's observations are stopped in a debug build`(
-        kind: BusKind
-    ) async throws {
+    @Test(arguments: busKinds)
+    func `cancel returns while the callback runs, and none begins after it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
-        try handOver(bus.address, to: "circle")
-        let result = await #expect(
-            processExitsWith: .failure,
-            observing: [\.standardErrorContent]
-        ) {
-            let address = try handedOver(to: "circle")
-            func cancelInACircle() throws {
-                // Each center has a thread of its own.
-                let centers = [0, 1].map { _ in NotifyCenter(bus: .address(address)) }
-                let observations = Recorder<NotifyCenter.Observation>()
-                let (entered, left) = (Counter(), Counter())
-                for (number, center) in centers.enumerated() {
-                    observations.append(
-                        try center.addObserver(for: "com.example.circle") { _ in
-                            entered.add()
-                            guard observations.wait(forCount: 2), entered.wait(for: 2) else { exit(0) }
-                            observations.elements[1 - number].cancel()
-                            left.add()
-                        }
-                    )
-                }
-                try centers[0].post("com.example.circle")
-                // It is stopped long before.
-                _ = left.wait(for: 2)
-            }
-            try cancelInACircle()
-            exit(0)
+        let center = bus.makeCenter()
+        let (entered, mayLeave, left) = (Counter(), Counter(), Counter())
+        let observation = try center.addObserver(for: "com.example.slow", timeout: .seconds(25)) { _ in
+            entered.add()
+            _ = mayLeave.wait(for: 1, timeout: .patience)
+            left.add()
         }
-        let words = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(words.contains("cancel each other's observations"))
+        for _ in 0..<3 { try center.postOnceConnected("com.example.slow") }
+        try #require(entered.wait(for: 1))
+        observation.cancel()
+        #expect(left.value == 0)
+        mayLeave.add()
+        try #require(left.wait(for: 1))
+        try center.synchronize(timeout: .patience)
+        try center.barrier(timeout: .patience)
+        #expect(entered.value == 1)
+    }
+
+    /// How callbacks end each other.
+    enum Ending: CaseIterable { case observation, center }
+
+    /// Each waits for the next one's end, the last for the first one's. Each center has a thread of its own.
+    @Test(arguments: busKinds, Ending.allCases)
+    func `of callbacks that wait for each other's end one learns of it, and all return`(
+        kind: BusKind,
+        ending: Ending
+    ) throws {
+        let bus = try PrivateBus(kind)
+        for count in 2...3 {
+            let centers = (0..<count).map { _ in bus.makeCenter() }
+            let observations = Recorder<NotifyCenter.Observation>()
+            let (entered, left, codes) = (Counter(), Counter(), Recorder<NotifyBusError.Code>())
+            for (number, center) in centers.enumerated() {
+                observations.append(
+                    try center.addObserver(for: "com.example.circle", timeout: .seconds(25)) { _ in
+                        entered.add()
+                        guard observations.wait(forCount: count), entered.wait(for: count) else { return }
+                        let next = (number + 1) % count
+                        do throws(NotifyBusError) {
+                            switch ending {
+                            case .observation: try observations.elements[next].cancelAndWait(timeout: nil)
+                            case .center: try centers[next].close(timeout: nil)
+                            }
+                        } catch {
+                            codes.append(error.code)
+                        }
+                        left.add()
+                    }
+                )
+            }
+            try bus.makeCenter().postOnceConnected("com.example.circle")
+            try #require(left.wait(for: count, timeout: .patience))
+            #expect(codes.elements == [.deadlock])
+            observations.elements.forEach { $0.cancel() }
+        }
     }
 
     @Test(arguments: busKinds)
-    func `callbacks that cancel observations one way round are not stopped`(kind: BusKind) throws {
+    func `a wait for a callback ends in time, and the callback is the last`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let centers = [bus.makeCenter(), bus.makeCenter()]
+        let (entered, mayLeave) = (Counter(), Counter())
+        let observations = try centers.map { center in
+            try center.addObserver(for: "com.example.slow", timeout: .seconds(25)) { _ in
+                entered.add()
+                _ = mayLeave.wait(for: 1, timeout: .patience)
+            }
+        }
+        for _ in 0..<2 { try centers[0].postOnceConnected("com.example.slow") }
+        try #require(entered.wait(for: 2))
+        let ends: [() throws -> Void] = [
+            { try observations[0].cancelAndWait(timeout: .milliseconds(10)) },
+            { try centers[1].close(timeout: .milliseconds(10)) },
+        ]
+        for end in ends {
+            let error = #expect(throws: NotifyBusError.self) { try end() }
+            #expect(error?.code == .timedOut)
+        }
+        mayLeave.add()
+        for observation in observations { try observation.cancelAndWait(timeout: .patience) }
+        try centers[0].synchronize(timeout: .patience)
+        try centers[0].barrier(timeout: .patience)
+        #expect(entered.value == 2)
+    }
+
+    @Test(arguments: busKinds)
+    func `callbacks that wait for each other one way round all end`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let centers = (0..<3).map { _ in bus.makeCenter() }
         for _ in 0..<20 {
             let (observations, done) = (Recorder<NotifyCenter.Observation>(), Counter())
             for (number, center) in centers.enumerated() {
                 observations.append(
-                    try center.addObserver(for: "com.example.chain") { _ in
+                    try center.addObserver(for: "com.example.chain", timeout: .seconds(25)) { _ in
                         _ = observations.wait(forCount: 3)
                         // The last one cancels itself.
-                        observations.elements[min(number + 1, 2)].cancel()
+                        try? observations.elements[min(number + 1, 2)].cancelAndWait(timeout: nil)
                         done.add()
                     }
                 )
             }
-            try centers[0].post("com.example.chain")
+            try centers[0].postOnceConnected("com.example.chain")
             // Each of the others runs, or was cancelled before it could.
             try #require(done.wait(for: 1))
             observations.elements.forEach { $0.cancel() }
@@ -118,14 +169,14 @@ import Testing
         let (entered, mayLeave, left) = (Counter(), Counter(), Counter())
         func observe() throws -> NotifyCenter.Observation {
             // Only the observation keeps the center alive.
-            try bus.makeCenter().addObserver(for: "com.example.slow") { _ in
+            try bus.makeCenter().addObserver(for: "com.example.slow", timeout: .seconds(25)) { _ in
                 entered.add()
                 _ = mayLeave.wait(for: 1, timeout: .patience)
                 left.add()
             }
         }
         var observation: NotifyCenter.Observation? = try observe()
-        for _ in 0..<3 { try poster.post("com.example.slow") }
+        for _ in 0..<3 { try poster.postOnceConnected("com.example.slow") }
         try #require(entered.wait(for: 1))
         observation = nil
         #expect(observation == nil && left.value == 0)
@@ -137,21 +188,21 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `cancel waits for the callback that is running`(kind: BusKind) throws {
+    func `cancelAndWait waits for the callback that is running`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let (entered, mayLeave) = (Counter(), Counter())
         let watch = Watch()
-        let observation = try center.addObserver(for: "com.example.slow") { _ in
+        let observation = try center.addObserver(for: "com.example.slow", timeout: .seconds(25)) { _ in
             entered.add()
             _ = mayLeave.wait(for: 1)
             watch.call()
         }
-        try center.post("com.example.slow")
+        try center.postOnceConnected("com.example.slow")
         try #require(entered.wait(for: 1))
         let cancelled = Counter()
         startThread {
-            observation.cancel()
+            try? observation.cancelAndWait(timeout: nil)
             watch.isOver.store(true, ordering: .sequentiallyConsistent)
             cancelled.add()
         }
@@ -168,13 +219,14 @@ import Testing
         let (first, second) = (Counter(), Counter())
         let observations = Mutex<[NotifyCenter.Observation]>([])
         let failures = Recorder<String>()
-        let observation = try center.addObserver(for: "com.example.first") { [weak center] _ in
+        let observation = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { [weak center] _ in
             first.add()
             observations.withLock { $0.first }?.cancel()
             do {
-                let next = try center?.addObserver(for: "com.example.second") { _ in second.add() }
+                let next = try center?.addObserver(for: "com.example.second", timeout: .seconds(25)) { _ in second.add()
+                }
                 if let next { observations.withLock { $0.append(next) } }
-                try center?.post("com.example.second")
+                try center?.postOnceConnected("com.example.second")
                 try center?.flush(timeout: .patience)
                 try center?.synchronize(timeout: .patience)
             } catch {
@@ -182,7 +234,7 @@ import Testing
             }
         }
         observations.withLock { $0.append(observation) }
-        for _ in 0..<5 { try center.post("com.example.first") }
+        for _ in 0..<5 { try center.postOnceConnected("com.example.first") }
         #expect(second.wait(for: 1))
         try center.barrier(timeout: .patience)
         #expect(first.value == 1)
@@ -196,12 +248,13 @@ import Testing
         let center = bus.makeCenter()
         let count = Counter()
         do {
-            let observation = try center.addObserver(for: "com.example.gone") { _ in count.add() }
-            try center.post("com.example.gone")
+            let observation = try center.addObserver(for: "com.example.gone", timeout: .seconds(25)) { _ in count.add()
+            }
+            try center.postOnceConnected("com.example.gone")
             #expect(count.wait(for: 1))
             withExtendedLifetime(observation) {}
         }
-        try center.post("com.example.gone")
+        try center.postOnceConnected("com.example.gone")
         try center.synchronize(timeout: .patience)
         try center.barrier(timeout: .patience)
         #expect(count.value == 1)
@@ -212,17 +265,17 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let count = Counter()
-        let observation = try center.addObserver(for: "com.example.close") { [weak center] _ in
+        let observation = try center.addObserver(for: "com.example.close", timeout: .seconds(25)) { [weak center] _ in
             count.add()
-            center?.close()
+            try? center?.close(timeout: nil)
         }
-        try center.post("com.example.close")
+        try center.postOnceConnected("com.example.close")
         #expect(count.wait(for: 1))
         #expect(throws: NotifyBusError.self) {
-            while true { try center.post("com.example.close") }
+            while true { try center.postOnceConnected("com.example.close") }
         }
         let error = #expect(throws: NotifyBusError.self) {
-            try center.addObserver(for: "com.example.close") { _ in }
+            try center.addObserver(for: "com.example.close", timeout: .seconds(25)) { _ in }
         }
         #expect(error?.code == .closed)
         observation.cancel()

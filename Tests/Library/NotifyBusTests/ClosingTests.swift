@@ -7,6 +7,10 @@ import Testing
 
 @testable import NotifyCore
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// Nobody waits for something that can't come any more.
 @Suite struct ClosingTests {
     @Test(arguments: busKinds)
@@ -15,22 +19,22 @@ import Testing
         let center = bus.makeCenter()
         let name = try NotifyName("self.closing.\(kind)")
         let (begun, mayEnd, isClosed) = (Counter(), Counter(), Counter())
-        let slow = try center.addObserver(for: "com.example.slow") { _ in
+        let slow = try center.addObserver(for: "com.example.slow", timeout: .seconds(25)) { _ in
             begun.add()
             _ = mayEnd.wait(for: 1)
         }
-        try center.post("com.example.slow")
+        try center.postOnceConnected("com.example.slow")
         try #require(begun.wait(for: 1))
         startThread {
             // Waits for the callback.
-            center.close()
+            try? center.close(timeout: nil)
             isClosed.add()
         }
         let heard = Counter()
         var observations: [NotifyCenter.Observation] = []
         let isRefused = waitUntil {
             do throws(NotifyBusError) {
-                observations.append(try center.addObserver(for: .name(name)) { _ in heard.add() })
+                observations.append(try center.addObserver(for: name, timeout: .seconds(25)) { _ in heard.add() })
                 return false
             } catch {
                 return error.code == .closed
@@ -41,8 +45,8 @@ import Testing
         try #require(isClosed.wait(for: 1))
         let other = bus.makeCenter()
         let end = Counter()
-        let last = try other.addObserver(for: .name(name)) { _ in end.add() }
-        try other.post(name)
+        let last = try other.addObserver(for: name, timeout: .seconds(25)) { _ in end.add() }
+        try other.postOnceConnected(name)
         try #require(end.wait(for: 1))
         #expect(heard.value == 0)
         for observation in observations + [slow, last] { observation.cancel() }
@@ -52,7 +56,7 @@ import Testing
     func `whoever waits for another thread's attempt to connect learns that it has failed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        try center.post("com.example.x")
+        try center.postOnceConnected("com.example.x")
         try center.synchronize(timeout: .patience)
         bus.kill()
         #expect(throws: NotifyBusError.self) { try center.synchronize(timeout: .patience) }
@@ -61,14 +65,14 @@ import Testing
         for _ in 0..<2 {
             startThread {
                 do throws(NotifyBusError) {
-                    try center.synchronize()
+                    try center.synchronize(timeout: nil)
                     outcomes.append(nil)
                 } catch {
                     outcomes.append(error.code)
                 }
             }
         }
-        let outbox = center.engine.outbox
+        let outbox = center.core.engine.outbox
         try #require(waitUntil { outbox.state.withLock { !$0.laterBarriers.isEmpty } })
         withExtendedLifetime(hanging) {}
         hanging = nil
@@ -85,7 +89,7 @@ import Testing
             let words = try handedOver(to: "no-thread").split(separator: " ")
             guard let process = pid_t(words[1]) else { exit(2) }
             let center = NotifyCenter(bus: .address(String(words[0])))
-            try await center.post("com.example.first")
+            try center.postOnceConnected("com.example.first")
             kill(process, SIGSTOP)
             defer { kill(process, SIGCONT) }
             var limit = rlimit()
@@ -94,15 +98,15 @@ import Testing
             few.rlim_cur = 3
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &few)
             var number = 0
-            while center.statistics.waiting == 0, number < 100_000 {
+            while center.waitingPosts == 0, number < 100_000 {
                 number += 1
-                try await center.post(NotifyName("com.example.n\(number)"))
+                try center.postOnceConnected(NotifyName("com.example.n\(number)"))
             }
-            guard center.statistics.waiting > 0 else { exit(3) }
+            guard center.waitingPosts > 0 else { exit(3) }
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             kill(process, SIGCONT)
-            try await center.post("com.example.last")
-            guard waitUntil({ center.statistics.waiting == 0 }) else { exit(4) }
+            try center.postOnceConnected("com.example.last")
+            guard waitUntil({ center.waitingPosts == 0 }) else { exit(4) }
             exit(0)
         }
     }
@@ -116,15 +120,15 @@ import Testing
             let (begun, told) = (Counter(), Counter())
             let gates = centers.map { _ in Counter() }
             let observations = try zip(centers, gates).map { center, gate in
-                try center.addObserver(for: "com.example.x") { _ in
+                try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in
                     begun.add()
                     _ = gate.wait(for: 1)
                 }
             }
-            try centers[0].post("com.example.x")
+            try centers[0].postOnceConnected("com.example.x")
             try #require(begun.wait(for: 3))
-            let observers = observations.map(\.observer)
-            for observer in observers { observer.cancel(waits: false) }
+            let observers = observations.map(\.core.observer)
+            for observer in observers { observer.cancel() }
             observers[0].whenIdle { told.add() }
             for _ in 0..<30_000 { observers[1].whenIdle {} }
             observers[0].whenIdle { told.add() }
@@ -139,8 +143,8 @@ import Testing
 
     @Test func `a center that is closed keeps nobody who wanted to follow its state`() throws {
         let center = NotifyCenter(bus: .address("unix:path=/nonexistent"))
-        center.close()
+        try? center.close(timeout: nil)
         #expect(throws: NotifyBusError.self) { try center.lifecycle.changes() }
-        #expect(center.peer?.states.isFollowed == false)
+        #expect(center.core.peer?.states.isFollowed == false)
     }
 }

@@ -12,9 +12,9 @@ import Testing
     func `a call that is longer than any that is allowed is refused, and the observer goes on`(kind: BusKind) throws {
         let limits = ["max_message_size", "max_incoming_bytes", "max_outgoing_bytes"]
         let bus = try PrivateBus(kind, limits: Dictionary(uniqueKeysWithValues: limits.map { ($0, 100_000_000) }))
-        let center = bus.makeCenter()
+        let center = bus.makeCoreCenter()
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         let length = MessageReader.longestCall
         let answer = try RawBusClient(address: bus.address).call(
             destination: try center.observingName(),
@@ -25,7 +25,7 @@ import Testing
             body: withUnsafeBytes(of: UInt32(length).littleEndian) { Array($0) } + [UInt8](repeating: 7, count: length)
         )
         #expect(answer.errorName == "org.freedesktop.DBus.Error.LimitsExceeded")
-        try bus.makeCenter().post("com.example.x")
+        try bus.makeCoreCenter().postOnceConnected("com.example.x")
         #expect(heard.wait(for: 1, timeout: .patience))
         observation.cancel()
     }
@@ -38,7 +38,7 @@ import Testing
         defer { relay.close() }
         let center = NotifyCenter(bus: .address(relay.address))
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in heard.add() }
         let (caller, observer) = (try RawBusClient(address: bus.address), try center.observingName())
         func deliver(_ text: String) throws -> RawMessage {
             try caller.call(
@@ -54,7 +54,7 @@ import Testing
         #expect(try deliver("GARBLE").errorName == "org.freedesktop.DBus.Error.AccessDenied")
         let refusal = try deliver("GARBLED")
         #expect(refusal.kind == .error && refusal.errorName != "org.freedesktop.DBus.Error.AccessDenied")
-        try bus.makeCenter().post("com.example.x")
+        try bus.makeCoreCenter().postOnceConnected("com.example.x")
         #expect(heard.wait(for: 1, timeout: .patience))
         observation.cancel()
     }
@@ -64,14 +64,14 @@ import Testing
         kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
-        let poster = bus.makeCenter()
+        let poster = bus.makeCoreCenter()
         // Few enough that the bus queues none: a unix(7) socket is writable up to a quarter of its buffer.
         let names = try (1...16).map { try NotifyName("com.example.\($0)") }
         let connection = try open(bus)
         for rule in MatchRule.prefix("com.example.") { try ask("AddMatch", rule, connection) }
 
         // The size of these posts in bytes.
-        for name in names { try poster.post(name) }
+        for name in names { try poster.postOnceConnected(name) }
         var heard: [String] = []
         var bytes = 0
         while heard.count < names.count {
@@ -81,7 +81,7 @@ import Testing
         }
         try #require(heard == names.map(\.string))
 
-        for name in names { try poster.post(name) }
+        for name in names { try poster.postOnceConnected(name) }
         let descriptor = connection.descriptor
         try #require(
             waitUntil {

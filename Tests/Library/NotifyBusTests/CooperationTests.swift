@@ -6,6 +6,8 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+
 /// A pool of one thread, like Swift's cooperative pool on a machine with one core.
 private final class OneThread: TaskExecutor {
     private let queue = DispatchQueue(label: "org.notifybus.test.one-thread")
@@ -31,14 +33,15 @@ private final class Gate: Sendable {
 /// Asynchronous calls that must not block the pool.
 @Suite struct CooperationTests {
     private static let calls: [(String, @Sendable (NotifyCenter) async throws -> Void)] = [
-        ("post", { try await $0.post("com.example.x") }),
+        ("post", { try $0.post("com.example.x") }),
+        ("connect", { try await $0.connect() }),
         ("synchronize", { try await $0.synchronize() }),
         ("an observer of a name", { _ = try await $0.addObserver(for: "com.example.x") { _ in } }),
-        ("an observer of names", { _ = try await $0.addObserver(for: .names(["com.example.x"])) { _ in } }),
-        ("an observer of prefixes", { _ = try await $0.addObserver(for: .prefix("com.example.")) { _ in } }),
+        ("an observer of names", { _ = try await $0.addObserver(matching: .names(["com.example.x"])) { _ in } }),
+        ("an observer of prefixes", { _ = try await $0.addObserver(matching: .prefix("com.example.")) { _ in } }),
         ("an observer on a queue", { _ = try await $0.addObserver(for: "com.example.x", queue: .main) { _ in } }),
         ("a sequence", { _ = try await $0.notifications(for: "com.example.x") }),
-        ("a sequence of prefixes", { _ = try await $0.notifications(for: .prefix("com.example.")) }),
+        ("a sequence of prefixes", { _ = try await $0.notifications(matching: .prefix("com.example.")) }),
         ("a report of the state", { try await $0.lifecycle.report(.foreground) }),
         ("changes of the state", { _ = try $0.lifecycle.changes() }),
     ]
@@ -76,22 +79,22 @@ private final class Gate: Sendable {
                 began.add()
                 mayEnd.wait()
             }
-            try await center.post("com.example.busy")
+            try center.postOnceConnected("com.example.busy")
             // What close() waits for.
             try #require(began.wait(for: 1))
             bus.stop()
             // What flush() waits for.
-            while center.statistics.waiting == 0 { try await center.post("com.example.flood") }
+            while center.waitingPosts == 0 { try center.postOnceConnected("com.example.flood") }
             let ended = check(what) { await call(center) }
             bus.resume()
             mayEnd.open()
             await ended.value
-            await observation.cancel()
+            observation.cancel()
         }
     }
 
     @Test(arguments: busKinds)
-    func `cancel does not block the only thread while the callback runs, and returns after it`(kind: BusKind)
+    func `cancelAndWait does not block the only thread while the callback runs, and returns after it`(kind: BusKind)
         async throws
     {
         let bus = try PrivateBus(kind)
@@ -104,10 +107,10 @@ private final class Gate: Sendable {
             mayEnd.wait()
             ended.add()
         }
-        try await center.post("com.example.busy")
+        try center.postOnceConnected("com.example.busy")
         try #require(began.wait(for: 1))
-        let cancelled = check("cancel") {
-            await observation.cancel()
+        let cancelled = check("cancelAndWait") {
+            await observation.cancelAndWait()
             #expect(ended.value == 1)
         }
         mayEnd.open()

@@ -15,17 +15,22 @@ import Testing
         let center = NotifyCenter(bus: .address(relay.address)) { changes.append($0) }
         let heard = Recorder<String>()
         let names = (0..<20).map { "com.example.cut.\($0)" }
-        let several = try center.addObserver(for: .names(names.map { try NotifyName($0) })) { heard.append($0.string) }
-        let prefix = try center.addObserver(for: .prefix("net.example.")) { heard.append($0.string) }
-        let twice = try center.addObserver(for: .name(NotifyName(names[0]))) { heard.append("again " + $0.string) }
+        let several = try center.addObserver(matching: .names(names.map { try NotifyName($0) }), timeout: .seconds(25))
+        { heard.append($0.string) }
+        let prefix = try center.addObserver(matching: .prefix("net.example."), timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
+        let twice = try center.addObserver(for: NotifyName(names[0]), timeout: .seconds(25)) {
+            heard.append("again " + $0.string)
+        }
         for round in 1...3 {
             relay.cutAll()
             try #require(changes.wait(forCount: 2 * round, timeout: .patience))
-            #expect(changes.elements.last == .reconnected)
+            #expect(changes.elements.last == .connected)
             // Everything delivered because of the loss comes before this.
-            try bus.makeCenter().post("net.example.end")
+            try bus.makeCenter().postOnceConnected("net.example.end")
             try #require(heard.wait(timeout: .patience) { $0.filter { $0 == "net.example.end" }.count == round })
-            #expect(center.statistics.cutOffs == round)
+            #expect(center.statistics.forcedDisconnects == round)
         }
         // Another observer may still be at it when this one has heard the end.
         try center.barrier(timeout: .patience)
@@ -42,12 +47,12 @@ import Testing
         defer { relay.close() }
         let (center, poster) = (NotifyCenter(bus: .address(relay.address)), bus.makeCenter())
         let count = Counter()
-        let observation = try center.addObserver(for: "com.example.missed") { _ in count.add() }
+        let observation = try center.addObserver(for: "com.example.missed", timeout: .seconds(25)) { _ in count.add() }
         for _ in 0..<20 {
             let before = count.value
             relay.cutAll()
             // While reconnecting the observer may hear this or not; what it misses is delivered afterwards.
-            try poster.post("com.example.missed")
+            try poster.postOnceConnected("com.example.missed")
             try #require(count.wait(for: before + 1))
             try #require(waitUntil { (try? center.barrier(timeout: .seconds(5))) != nil })
         }
@@ -63,18 +68,22 @@ import Testing
         let (center, poster) = (NotifyCenter(bus: .address(relay.address)), bus.makeCenter())
         let count = Counter()
         // Nothing else is observed, for which the connection would be made again.
-        try center.addObserver(for: "com.example.first") { _ in }.cancel()
+        try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in }.cancel()
         for round in 1...20 {
             let outcome = Recorder<Result<NotifyCenter.Observation, any Error>>()
             relay.hold()
             startThread {
-                outcome.append(Result { try center.addObserver(for: "com.example.next") { _ in count.add() } })
+                outcome.append(
+                    Result {
+                        try center.addObserver(for: "com.example.next", timeout: .seconds(25)) { _ in count.add() }
+                    }
+                )
             }
             relay.cutAll()
             relay.resume()
             try #require(outcome.wait(forCount: 1, timeout: .patience))
             let observation = try #require(outcome.elements.first).get()
-            try poster.post("com.example.next")
+            try poster.postOnceConnected("com.example.next")
             try #require(count.wait(for: round))
             observation.cancel()
         }
@@ -86,13 +95,15 @@ import Testing
         let changes = Recorder<NotifyCenter.ConnectionChange>()
         let center = bus.makeCenter { changes.append($0) }
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: "com.example.back") { heard.append($0.string) }
+        let observation = try center.addObserver(for: "com.example.back", timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         bus.kill()
         try bus.restart()
         try #require(changes.wait(forCount: 2, timeout: .patience))
         try center.barrier(timeout: .patience)
         #expect(heard.count == 0)
-        #expect(center.statistics.cutOffs == 0 && center.statistics.reconnects == 1)
+        #expect(center.statistics.forcedDisconnects == 0 && center.statistics.reconnects == 1)
         observation.cancel()
     }
 
@@ -103,9 +114,11 @@ import Testing
         defer { relay.close() }
         let (poster, observing) = (NotifyCenter(bus: .address(relay.address)), bus.makeCenter())
         let heard = Recorder<String>()
-        let observation = try observing.addObserver(for: .prefix("com.example.")) { heard.append($0.string) }
+        let observation = try observing.addObserver(matching: .prefix("com.example."), timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
         for round in 0..<5 {
-            try poster.post(NotifyName("com.example.\(round)"))
+            try poster.postOnceConnected(NotifyName("com.example.\(round)"))
             try poster.synchronize(timeout: .patience)
             relay.cutAll()
         }

@@ -17,12 +17,12 @@ import Testing
         for poster in [observing, other] {
             let heard = Recorder<NotifyName>()
             let count = Counter()
-            let observation = try observing.addObserver(for: .names(names)) {
+            let observation = try observing.addObserver(matching: .names(names), timeout: .seconds(25)) {
                 heard.append($0)
                 count.add()
             }
             for start in stride(from: 0, to: total, by: 500) {
-                for number in start..<start + 500 { try poster.post(names[number * 7 % 10]) }
+                for number in start..<start + 500 { try poster.postOnceConnected(names[number * 7 % 10]) }
                 try #require(count.wait(for: start - 500, timeout: .patience))
             }
             try #require(count.wait(for: total, timeout: .patience))
@@ -43,12 +43,12 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let (first, second) = (Counter(), Counter())
-        let one = try center.addObserver(for: "com.example.twice") { _ in first.add() }
-        let two = try center.addObserver(for: "com.example.twice") { _ in second.add() }
-        try center.post("com.example.twice")
+        let one = try center.addObserver(for: "com.example.twice", timeout: .seconds(25)) { _ in first.add() }
+        let two = try center.addObserver(for: "com.example.twice", timeout: .seconds(25)) { _ in second.add() }
+        try center.postOnceConnected("com.example.twice")
         #expect(first.wait(for: 1) && second.wait(for: 1))
         one.cancel()
-        try center.post("com.example.twice")
+        try center.postOnceConnected("com.example.twice")
         #expect(second.wait(for: 2))
         try center.barrier(timeout: .patience)
         #expect(first.value == 1)
@@ -69,10 +69,13 @@ import Testing
             "cafe\u{301}", "cafe", "GReLUrM4wMqfg9yzV3KQ" + tail, "8yn0iYCKYHlIj4-BwPqk" + tail + "x",
         ]
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(for: .names(names.map { try NotifyName($0) })) { heard.append($0) }
+        let observation = try center.addObserver(
+            matching: .names(names.map { try NotifyName($0) }),
+            timeout: .seconds(25)
+        ) { heard.append($0) }
         let poster = bus.makeCenter()
-        for neighbour in neighbours { try poster.post(NotifyName(neighbour)) }
-        for name in names { try poster.post(NotifyName(name)) }
+        for neighbour in neighbours { try poster.postOnceConnected(NotifyName(neighbour)) }
+        for name in names { try poster.postOnceConnected(NotifyName(name)) }
         // Posts of one poster arrive in order: once the last has arrived, a similar name would have arrived too.
         try #require(heard.wait(forCount: names.count, timeout: .patience))
         #expect(heard.elements.map { Array($0.string.utf8) } == names.map { Array($0.utf8) })
@@ -86,12 +89,12 @@ import Testing
         let tail = String(repeating: "=", count: 280)
         let names = try ["8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"].map { try NotifyName($0 + tail) }
         let heard = (Recorder<NotifyName>(), Recorder<NotifyName>())
-        let left = try center.addObserver(for: .name(names[0])) { heard.0.append($0) }
-        let right = try center.addObserver(for: .name(names[1])) { heard.1.append($0) }
-        for name in [names[0], names[1], names[1]] { try center.post(name) }
+        let left = try center.addObserver(for: names[0], timeout: .seconds(25)) { heard.0.append($0) }
+        let right = try center.addObserver(for: names[1], timeout: .seconds(25)) { heard.1.append($0) }
+        for name in [names[0], names[1], names[1]] { try center.postOnceConnected(name) }
         #expect(heard.1.wait(forCount: 2, timeout: .patience))
         left.cancel()
-        try center.post(names[1])
+        try center.postOnceConnected(names[1])
         #expect(heard.1.wait(forCount: 3, timeout: .patience))
         #expect(heard.0.elements == [names[0]])
         #expect(heard.1.elements == [names[1], names[1], names[1]])
@@ -104,9 +107,11 @@ import Testing
         let center = bus.makeCenter()
         let heard = (Recorder<NotifyName>(), Recorder<NotifyName>())
         let names = try ["caf\u{e9}.open", "cafe\u{301}.open"].map { try NotifyName($0) }
-        let left = try center.addObserver(for: .prefix("caf\u{e9}.")) { heard.0.append($0) }
-        let right = try center.addObserver(for: .prefix("cafe\u{301}.")) { heard.1.append($0) }
-        for name in [names[0], names[1], names[1]] { try center.post(name) }
+        let left = try center.addObserver(matching: .prefix("caf\u{e9}."), timeout: .seconds(25)) { heard.0.append($0) }
+        let right = try center.addObserver(matching: .prefix("cafe\u{301}."), timeout: .seconds(25)) {
+            heard.1.append($0)
+        }
+        for name in [names[0], names[1], names[1]] { try center.postOnceConnected(name) }
         #expect(heard.1.wait(forCount: 2, timeout: .patience))
         #expect(heard.0.elements == [names[0]] && heard.1.elements == [names[1], names[1]])
         left.cancel()
@@ -118,8 +123,11 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<String>()
-        let prefixes = ["com.example.", "com.example.deep.", "odd name", "com.apple.sys", "org.notify"]
-        let observation = try center.addObserver(for: .any(of: prefixes.map { .prefix($0) })) {
+        let prefixes: [NotifyPrefix] = ["com.example.", "com.example.deep.", "odd name", "com.apple.sys", "org.notify"]
+        let observation = try center.addObserver(
+            matching: .any(of: prefixes.map { .prefix($0) }),
+            timeout: .seconds(25)
+        ) {
             heard.append($0.string)
         }
         let posts = [
@@ -128,11 +136,11 @@ import Testing
             "org.notifybus.system.willsleep", "org.notifybus.session.lock", "end",
         ]
         let everything = Recorder<String>()
-        let all = try center.addObserver(for: .everything) { name in
+        let all = try center.addObserver(matching: .everything, timeout: .seconds(25)) { name in
             // The process has other tests, and their own names.
             if !name.string.hasPrefix("self.") || posts.contains(name.string) { everything.append(name.string) }
         }
-        for name in posts { try center.post(NotifyName(name)) }
+        for name in posts { try center.postOnceConnected(NotifyName(name)) }
         try #require(everything.wait(forCount: posts.count, timeout: .patience))
         // Each observer is in order by itself.
         try center.barrier(timeout: .patience)
@@ -151,13 +159,17 @@ import Testing
         let nowhere = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
         let elsewhere = NotifyCenter(bus: .address("unix:path=/nonexistent/other"))
         let heard = Recorder<String>()
-        let observation = try nowhere.addObserver(for: "self.stay.changed") { heard.append($0.string) }
-        let prefixed = try nowhere.addObserver(for: .prefix("self.stay.")) { heard.append($0.string) }
-        try elsewhere.post("self.stay.changed")
+        let observation = try nowhere.addObserver(for: "self.stay.changed", timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
+        let prefixed = try nowhere.addObserver(matching: .prefix("self.stay."), timeout: .seconds(25)) {
+            heard.append($0.string)
+        }
+        try elsewhere.postOnceConnected("self.stay.changed")
         #expect(heard.wait(forCount: 2, timeout: .patience))
         observation.cancel()
-        try nowhere.post("self.stay.changed")
-        try nowhere.post("self.stay.other")
+        try nowhere.postOnceConnected("self.stay.changed")
+        try nowhere.postOnceConnected("self.stay.other")
         #expect(heard.wait(forCount: 4, timeout: .patience))
         #expect(heard.elements == ["self.stay.changed", "self.stay.changed", "self.stay.changed", "self.stay.other"])
         prefixed.cancel()
@@ -169,8 +181,8 @@ import Testing
         let eavesdropper = try RawBusClient(address: bus.address)
         try eavesdropper.addMatch("type='signal',member='Posted'")
         let center = bus.makeCenter()
-        try center.post("self.secret")
-        try center.post("com.example.public")
+        try center.postOnceConnected("self.secret")
+        try center.postOnceConnected("com.example.public")
         let message = try nextSignal(eavesdropper)
         #expect(message.string == "com.example.public")
     }
@@ -182,18 +194,21 @@ import Testing
         let names = ["com.example.own", "user.uid.\(geteuid()).own"]
         let (all, others) = (Recorder<String>(), Recorder<String>())
         let observations = [
-            try center.addObserver(for: .names(names.map { try NotifyName($0) })) { all.append($0.string) },
+            try center.addObserver(matching: .names(names.map { try NotifyName($0) }), timeout: .seconds(25)) {
+                all.append($0.string)
+            },
             try center.addObserver(
-                for: .any(of: [.prefix("com.example."), .prefix("user.uid.")]),
-                ignoringOwnPosts: true
+                matching: .any(of: [.prefix("com.example."), .prefix("user.uid.")]),
+                ignoringOwnPosts: true,
+                timeout: .seconds(25)
             ) {
                 others.append($0.string)
             },
         ]
         for name in names {
             for _ in 0..<1_000 {
-                try center.post(NotifyName(name))
-                try other.post(NotifyName(name))
+                try center.postOnceConnected(NotifyName(name))
+                try other.postOnceConnected(NotifyName(name))
             }
         }
         for poster in [center, other] { try poster.synchronize(timeout: .patience) }
@@ -208,13 +223,13 @@ import Testing
         try bus.restart()
         let isBack = waitUntil(timeout: .patience) {
             try? center.synchronize(timeout: .seconds(1))
-            try? other.post("com.example.back")
+            try? other.postOnceConnected("com.example.back")
             return others.elements.contains("com.example.back")
         }
         try #require(isBack)
         let before = others.elements.count { $0 == "com.example.own" }
-        try center.post("com.example.own")
-        try center.post("com.example.end")
+        try center.postOnceConnected("com.example.own")
+        try center.postOnceConnected("com.example.end")
         try other.synchronize(timeout: .patience)
         try center.synchronize(timeout: .patience)
         try center.barrier(timeout: .patience)

@@ -5,16 +5,19 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// How a connection enters a bus, and that it does whatever the bus expects.
 @Suite struct EntryTests {
     /// Whether a post from a center at this address reaches an observer there.
     private func isHeard(at address: String) throws -> Bool {
         let center = NotifyCenter(bus: .address(address))
-        defer { center.close() }
+        defer { try? center.close(timeout: nil) }
         let heard = Counter()
-        let observation = try center.addObserver(for: "com.example.entry") { _ in heard.add() }
+        let observation = try center.addObserver(for: "com.example.entry", timeout: .seconds(25)) { _ in heard.add() }
         defer { observation.cancel() }
-        try center.post("com.example.entry")
+        try center.postOnceConnected("com.example.entry")
         return heard.wait(for: 1)
     }
 
@@ -39,7 +42,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let address = bus.address.prefix { $0 != "," } + ",guid=" + String(repeating: "0", count: 32)
         let center = NotifyCenter(bus: .address(String(address)))
-        let error = #expect(throws: NotifyBusError.self) { try center.post("com.example.entry") }
+        let error = #expect(throws: NotifyBusError.self) { try center.postOnceConnected("com.example.entry") }
         #expect(error?.code == .noBus)
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Glibc
 import NotifyBus
 import TestSupport
@@ -15,9 +16,9 @@ import Testing
         for (address, beginning) in addresses {
             let center = NotifyCenter(bus: .address(address))
             for attempt in [
-                { try center.post("com.example.x") },
-                { _ = try center.addObserver(for: "com.example.x") { _ in } },
-                { try center.synchronize() },
+                { try center.postOnceConnected("com.example.x") },
+                { _ = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in } },
+                { try center.synchronize(timeout: nil) },
             ] as [() throws -> Void] {
                 let error = try #require(throws: NotifyBusError.self) { try attempt() }
                 #expect(error.code == .noBus)
@@ -32,12 +33,14 @@ import Testing
         let bus = try PrivateBus(kind)
         bus.kill()
         let center = bus.makeCenter()
-        #expect(throws: NotifyBusError.self) { try center.addObserver(for: "com.example.x") { _ in } }
-        #expect(throws: NotifyBusError.self) { try center.post("com.example.x") }
+        #expect(throws: NotifyBusError.self) {
+            try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in }
+        }
+        #expect(throws: NotifyBusError.self) { try center.postOnceConnected("com.example.x") }
         try bus.restart()
         let count = Counter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in count.add() }
-        try center.post("com.example.x")
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in count.add() }
+        try center.postOnceConnected("com.example.x")
         #expect(count.wait(for: 1))
         observation.cancel()
     }
@@ -46,8 +49,8 @@ import Testing
     func `synchronize and barrier give up in time on a bus that does not answer`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in }
-        try center.post("com.example.x")
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in }
+        try center.postOnceConnected("com.example.x")
         bus.stop()
         for attempt in [
             { try center.synchronize(timeout: .milliseconds(50)) },
@@ -72,7 +75,9 @@ import Testing
                 (system, "com.apple.system.clock"), (session, "user.uid.0.x"), (session, "user.uid.x"),
                 (system, "org.notifybus.system.willsleep"), (session, "user.uid.65534"),
             ] {
-                do throws(NotifyBusError) { try await center.post(NotifyName(name)) } catch { codes.append(error.code) }
+                do throws(NotifyBusError) { try center.postOnceConnected(NotifyName(name)) } catch {
+                    codes.append(error.code)
+                }
             }
             // The user's own name gets as far as the missing bus.
             exit(codes == [.notPermitted, .notPermitted, .notPermitted, .notPermitted, .noBus] ? 0 : 1)
@@ -93,13 +98,21 @@ import Testing
                 for _ in 0..<count {
                     let center = NotifyCenter(bus: .address(address))
                     let heard = Counter()
-                    let observation = try center.addObserver(for: "com.example.leak") { _ in heard.add() }
-                    let prefix = try center.addObserver(for: .prefix("com.example.")) { _ in heard.add() }
-                    let sequence = try center.notifications(for: "com.example.leak")
-                    try center.post("com.example.leak")
+                    let observation = try center.addObserver(for: "com.example.leak", timeout: .seconds(25)) { _ in
+                        heard.add()
+                    }
+                    let prefix = try center.addObserver(matching: .prefix("com.example."), timeout: .seconds(25)) { _ in
+                        heard.add()
+                    }
+                    let queued = try center.addObserver(
+                        for: "com.example.leak",
+                        queue: .global(qos: .utility),
+                        timeout: .seconds(25)
+                    ) { _ in }
+                    try center.postOnceConnected("com.example.leak")
                     guard heard.wait(for: 2) else { exit(3) }
                     observation.cancel()
-                    withExtendedLifetime((prefix, sequence)) {}
+                    withExtendedLifetime((prefix, queued)) {}
                 }
             }
             do {

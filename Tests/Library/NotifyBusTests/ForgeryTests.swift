@@ -11,7 +11,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(for: .prefix("")) { heard.append($0) }
+        let observation = try center.addObserver(matching: .everything, timeout: .seconds(25)) { heard.append($0) }
         let forger = try RawBusClient(address: bus.address)
         try forger.emitSignal(
             path: "/org/notifybus",
@@ -21,11 +21,11 @@ import Testing
             body: RawBusClient.stringBody("self.forged")
         )
         try forger.callBus("GetId")
-        try bus.makeCenter().post("com.example.end")
+        try bus.makeCenter().postOnceConnected("com.example.end")
         // Other tests in this process may post names of their own.
         try #require(heard.wait { $0.contains("com.example.end") })
         #expect(!heard.elements.contains("self.forged"))
-        #expect(center.statistics.ignored == 1)
+        #expect(center.statistics.rejected == 1)
         observation.cancel()
     }
 
@@ -38,8 +38,8 @@ import Testing
         let others = try forger.uniqueNames()
         let center = bus.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(for: "com.example.real") { heard.append($0) }
-        let other = try center.addObserver(for: "com.example.other") { heard.append($0) }
+        let observation = try center.addObserver(for: "com.example.real", timeout: .seconds(25)) { heard.append($0) }
+        let other = try center.addObserver(for: "com.example.other", timeout: .seconds(25)) { heard.append($0) }
         let observer = try forger.uniqueNames().subtracting(others)
         try #require(observer.count == 1)
 
@@ -94,8 +94,8 @@ import Testing
         )
         try #require(heard.wait(forCount: 1, timeout: .patience))
         #expect(heard.elements.map(\.string) == ["com.example.real"])
-        #expect(center.statistics.ignored == forgeries)
-        try center.post("com.example.other")
+        #expect(center.statistics.rejected == forgeries)
+        try center.postOnceConnected("com.example.other")
         #expect(heard.wait(forCount: 2, timeout: .patience))
         observation.cancel()
         other.cancel()
@@ -108,8 +108,8 @@ import Testing
         let others = try stranger.uniqueNames()
         let center = bus.makeCenter()
         let count = Counter()
-        let observation = try center.addObserver(for: "com.example.real") { _ in count.add() }
-        try center.post("com.example.real")
+        let observation = try center.addObserver(for: "com.example.real", timeout: .seconds(25)) { _ in count.add() }
+        try center.postOnceConnected("com.example.real")
         #expect(count.wait(for: 1))
         let connections = try stranger.uniqueNames().subtracting(others)
         try #require(connections.count == 2)
@@ -134,9 +134,9 @@ import Testing
                 body: []
             )
         }
-        try center.post("com.example.real")
+        try center.postOnceConnected("com.example.real")
         #expect(count.wait(for: 2))
-        #expect(center.statistics.ignored == 0)
+        #expect(center.statistics.rejected == 0)
         observation.cancel()
     }
 
@@ -147,9 +147,11 @@ import Testing
         let own = try NotifyName("user.uid.\(geteuid()).theme")
         let ordinary: NotifyName = "com.example.theme"
         let heard = Recorder<NotifyName>()
-        let observation = try center.addObserver(for: .names([own, ordinary])) { heard.append($0) }
+        let observation = try center.addObserver(matching: .names([own, ordinary]), timeout: .seconds(25)) {
+            heard.append($0)
+        }
         let sent = [own, ordinary, own, ordinary, ordinary, own]
-        for name in sent { try poster.post(name) }
+        for name in sent { try poster.postOnceConnected(name) }
         #expect(heard.wait(forCount: sent.count, timeout: .patience))
         #expect(heard.elements == sent)
         observation.cancel()
@@ -165,7 +167,7 @@ import Testing
             let center = NotifyCenter(bus: .address(address))
             let heard = Recorder<String>()
             let observation = try await center.addObserver(
-                for: .any(of: [.prefix("user.uid."), .prefix("com.example.")])
+                matching: .any(of: [.prefix("user.uid."), .prefix("com.example.")])
             ) {
                 heard.append($0.string)
             }
@@ -187,8 +189,8 @@ import Testing
             }
             guard heard.wait(forCount: 2, timeout: .patience) else { exit(3) }
             guard heard.elements == ["user.uid.65534.x", "com.example.end"] else { exit(4) }
-            guard center.statistics.ignored == 2 else { exit(5) }
-            await observation.cancel()
+            guard center.statistics.rejected == 2 else { exit(5) }
+            observation.cancel()
             exit(0)
         }
     }

@@ -205,10 +205,10 @@ import Testing
         let center = NotifyCenter(bus: .address(server.address))
         let ended = Recorder<NotifyBusError.Code>()
         startThread {
-            do throws(NotifyBusError) { try center.post("com.example.a") } catch { ended.append(error.code) }
+            do throws(NotifyBusError) { try center.connect(timeout: .seconds(60)) } catch { ended.append(error.code) }
         }
         try #require(silent.wait(for: 1))
-        center.close()
+        try? center.close(timeout: nil)
         try #require(ended.wait(forCount: 1))
         #expect(ended.elements == [.closed])
     }

@@ -13,23 +13,23 @@ import Testing
         let names = try (0..<600).map { try NotifyName("com.example.limit.\($0)") }
         var observations: [NotifyCenter.Observation] = []
         for (index, name) in names.enumerated() {
-            observations.append(try center.addObserver(for: .name(name)) { heard.append($0) })
+            observations.append(try center.addObserver(for: name, timeout: .seconds(25)) { heard.append($0) })
             // Also while the rules are being changed.
-            if index >= 500 { try poster.post(names[index - 500]) }
+            if index >= 500 { try poster.postOnceConnected(names[index - 500]) }
         }
         // Each of them has an observer of its own, and only what one observer hears has an order.
         func sorted(_ names: some Sequence<NotifyName>) -> [String] { names.map(\.string).sorted() }
         try #require(heard.wait(forCount: 100, timeout: .patience))
         #expect(sorted(heard.elements) == sorted(names[0..<100]))
-        for name in names { try poster.post(name) }
-        try poster.post("com.example.limit.600")
+        for name in names { try poster.postOnceConnected(name) }
+        try poster.postOnceConnected("com.example.limit.600")
         try #require(heard.wait(forCount: 700, timeout: .patience))
         let hearsAll = sorted(heard.elements.dropFirst(100)) == sorted(names)
         #expect(hearsAll)
 
         // Few names again: one rule per name again, and nothing is missed in the meantime.
         for observation in observations.dropFirst(100) { observation.cancel() }
-        for name in names { try poster.post(name) }
+        for name in names { try poster.postOnceConnected(name) }
         try #require(heard.wait(forCount: 800, timeout: .patience))
         try poster.synchronize(timeout: .patience)
         try center.barrier(timeout: .patience)
@@ -44,8 +44,8 @@ import Testing
         let (center, poster) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
         let names = try (0..<300).map { try NotifyName("com.example.batch.\($0)") }
-        let observation = try center.addObserver(for: .names(names)) { heard.append($0) }
-        for name in names { try poster.post(name) }
+        let observation = try center.addObserver(matching: .names(names), timeout: .seconds(25)) { heard.append($0) }
+        for name in names { try poster.postOnceConnected(name) }
         #expect(heard.wait(forCount: 300, timeout: .patience))
         let hearsAll = heard.elements == names
         #expect(hearsAll)
@@ -59,17 +59,17 @@ import Testing
         let bus = try PrivateBus(kind, rules: 128)
         let changes = Recorder<String>()
         let center = NotifyCenter(bus: .address(bus.address)) { change in
-            changes.append(change.kind == .reconnected ? "reconnected" : "disconnected")
+            changes.append(change.kind == .connected ? "reconnected" : "disconnected")
         }
         let heard = Recorder<NotifyName>()
         let names = try (0..<300).map { try NotifyName("com.example.again.\($0)") }
-        let observation = try center.addObserver(for: .names(names)) { heard.append($0) }
+        let observation = try center.addObserver(matching: .names(names), timeout: .seconds(25)) { heard.append($0) }
         try bus.restart()
         try #require(changes.wait(forCount: 2, timeout: .patience))
         #expect(changes.elements == ["disconnected", "reconnected"])
         #expect(center.statistics.reconnects == 1)
         let poster = bus.makeCenter()
-        for name in names { try poster.post(name) }
+        for name in names { try poster.postOnceConnected(name) }
         #expect(heard.wait(forCount: 300, timeout: .patience))
         let hearsAll = heard.elements == names
         #expect(hearsAll)
@@ -96,7 +96,7 @@ import Testing
     func `a bus that allows no rule at all is an error with a sentence`(kind: BusKind) throws {
         let bus = try PrivateBus(kind, rules: 0)
         let error = try #require(throws: NotifyBusError.self) {
-            try bus.makeCenter().addObserver(for: "com.example.x") { _ in }
+            try bus.makeCenter().addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in }
         }
         #expect(error.code == .limitExceeded)
         #expect(error.description.contains("max_match_rules_per_connection"))

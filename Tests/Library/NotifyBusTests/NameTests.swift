@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
+import NotifyBus
 import Testing
 
 @testable import NotifyCore
 
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// Names as programs write them.
-extension NotifyName {
+extension NotifyBus.NotifyName {
     fileprivate static let backupDone: Self = "com.example.backup.done"
     fileprivate static let nameless: Self = ""
 }
@@ -69,7 +73,7 @@ extension NotifyName {
     }
 
     @Test func `scopes follow notify(3)`() throws {
-        let scopes: [(String, NotifyName.Scope)] = [
+        let scopes: [(String, CoreName.Scope)] = [
             ("self.x", .process), ("self.", .process), ("self", .ordinary), ("Self.x", .ordinary),
             ("com.apple.system.timezone", .reserved), ("com.apple.system.", .reserved),
             ("com.apple.system", .ordinary), ("com.apple.systems.x", .ordinary),
@@ -80,11 +84,11 @@ extension NotifyName {
             ("user.uid.", .owned(by: nil)), ("user.uid.4294967296", .owned(by: nil)), ("user.uid", .ordinary),
         ]
         for (name, scope) in scopes {
-            #expect(try NotifyName(name).storage.scope == scope, "\(name)")
+            #expect(try CoreName(name).storage.scope == scope, "\(name)")
         }
-        #expect(NotifyName.Scope.owned(by: 501).isOpen(to: 501))
-        #expect(NotifyName.Scope.owned(by: 501).isOpen(to: 0))
-        #expect(!NotifyName.Scope.owned(by: 501).isOpen(to: 50))
-        #expect(!NotifyName.Scope.owned(by: nil).isOpen(to: 501))
+        #expect(CoreName.Scope.owned(by: 501).isOpen(to: 501))
+        #expect(CoreName.Scope.owned(by: 501).isOpen(to: 0))
+        #expect(!CoreName.Scope.owned(by: 501).isOpen(to: 50))
+        #expect(!CoreName.Scope.owned(by: nil).isOpen(to: 501))
     }
 }

@@ -6,6 +6,10 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// Waiting for one notification.
 @Suite struct NextTests {
 
@@ -16,15 +20,15 @@ import Testing
         let bus = try PrivateBus(kind)
         let (center, server) = (bus.makeCenter(), bus.makeCenter())
         let observation = try await server.addObserver(for: "com.example.ping") { [weak server] _ in
-            try? server?.post("com.example.pong")
+            try? server?.postOnceConnected("com.example.pong")
         }
         for _ in 0..<(isLongRun ? 1_000 : 100) {
-            let answer = try await center.next(of: .prefix("com.example.po"), timeout: .patience) {
-                try await center.post("com.example.ping")
+            let answer = try await center.next(matching: .prefix("com.example.po"), timeout: .patience) {
+                try center.postOnceConnected("com.example.ping")
             }
             #expect(answer == "com.example.pong")
         }
-        await observation.cancel()
+        observation.cancel()
     }
 
     @Test(arguments: busKinds)
@@ -34,10 +38,10 @@ import Testing
         let bus = try PrivateBus(kind)
         let (center, other) = (bus.makeCenter(), bus.makeCenter())
         // Everything would include the "self." names of the tests that run beside this one.
-        let name = try await center.next(of: .prefix("com.example."), ignoringOwnPosts: true) {
-            try await center.post("com.example.own")
+        let name = try await center.next(matching: .prefix("com.example."), ignoringOwnPosts: true) {
+            try center.postOnceConnected("com.example.own")
             try await center.synchronize()
-            for name: NotifyName in ["com.example.a", "com.example.b"] { try await other.post(name) }
+            for name: NotifyName in ["com.example.a", "com.example.b"] { try other.postOnceConnected(name) }
         }
         #expect(name == "com.example.a")
     }
@@ -79,7 +83,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         let name = try await center.next(of: "com.example.x", timeout: .seconds(Int64.max)) {
-            try await center.post("com.example.x")
+            try center.postOnceConnected("com.example.x")
         }
         #expect(name == "com.example.x")
     }

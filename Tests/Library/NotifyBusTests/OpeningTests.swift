@@ -6,14 +6,12 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// The promises while a connection is opened, especially with a hanging bus.
 @Suite struct OpeningTests {
-    /// From now on, whether the 10 seconds that a bus has may be over. A machine that is so busy proves nothing.
-    private func lateness() -> () -> Bool {
-        let began = ContinuousClock.now
-        return { ContinuousClock.now - began > .seconds(9) }
-    }
-
     @Test func `a first post that waits for a hanging bus holds nobody else up`() throws {
         let bus = try HangingBus()
         let center = NotifyCenter(bus: .address(bus.address))
@@ -22,7 +20,7 @@ import Testing
         startThread {
             begun.add()
             do throws(NotifyBusError) {
-                try center.post("com.example.first")
+                try center.postOnceConnected("com.example.first")
                 ended.append(nil)
             } catch {
                 ended.append(error)
@@ -36,7 +34,7 @@ import Testing
             #expect(error?.code == .timedOut)
         }
         #expect(ended.count == 0 || isLate())
-        center.close()
+        try? center.close(timeout: nil)
         try #require(ended.wait(forCount: 1))
         // This ended it, not the time limit for the bus.
         #expect(ended.elements[0]?.code == .closed || isLate())
@@ -55,12 +53,14 @@ import Testing
         }
         try #require(begun.wait(for: 1))
         startThread {
-            do throws(NotifyBusError) { try center.post("com.example.first") } catch { ended.append(error.code) }
+            do throws(NotifyBusError) { try center.postOnceConnected("com.example.first") } catch {
+                ended.append(error.code)
+            }
         }
         try #require(impatient.wait(for: 1))
         for _ in 0..<5 { #expect(throws: NotifyBusError.self) { try center.synchronize(timeout: .milliseconds(10)) } }
         #expect(ended.count == 0 || isLate())
-        center.close()
+        try? center.close(timeout: nil)
         try #require(ended.wait(forCount: 1))
         #expect(ended.elements == [.closed] || isLate())
     }
@@ -71,7 +71,7 @@ import Testing
         let errors = Recorder<NotifyBusError.Code>()
         for number in 0..<5 {
             startThread {
-                do throws(NotifyBusError) { try center.post(NotifyName("com.example.\(number)")) } catch {
+                do throws(NotifyBusError) { try center.postOnceConnected(NotifyName("com.example.\(number)")) } catch {
                     errors.append(error.code)
                 }
             }
@@ -95,12 +95,16 @@ import Testing
             let center = NotifyCenter(bus: .address(bus.address))
             let began = ContinuousClock.now
             let error = #expect(throws: NotifyBusError.self) {
-                if let limit { try center.synchronize(timeout: limit) } else { try center.post("com.example.full") }
+                if let limit {
+                    try center.synchronize(timeout: limit)
+                } else {
+                    try center.postOnceConnected("com.example.full")
+                }
             }
             #expect(error?.code == .timedOut)
             // The rest is for a busy machine.
             #expect(ContinuousClock.now - began < (limit ?? .seconds(10)) + .seconds(20))
-            center.close()
+            try? center.close(timeout: nil)
         }
     }
 
@@ -108,14 +112,14 @@ import Testing
     func `when a hanging bus replaces another, only posts wait`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let observation = try center.addObserver(for: "com.example.heard") { _ in }
-        try center.post("com.example.heard")
+        let observation = try center.addObserver(for: "com.example.heard", timeout: .seconds(25)) { _ in }
+        try center.postOnceConnected("com.example.heard")
         try center.synchronize(timeout: .patience)
         // In this order, so that nobody finds neither of them.
         let hanging = try HangingBus(inPlaceOf: bus)
         bus.kill()
-        for _ in 0..<100 { try center.post("com.example.waits") }
-        #expect(center.statistics.waiting > 0)
+        for _ in 0..<100 { try center.postOnceConnected("com.example.waits") }
+        #expect(center.waitingPosts > 0)
         let flush = #expect(throws: NotifyBusError.self) { try center.flush(timeout: .milliseconds(100)) }
         #expect(flush?.code == .timedOut)
         let report = #expect(throws: NotifyBusError.self) {
@@ -123,9 +127,9 @@ import Testing
         }
         #expect(report?.code == .timedOut || report?.code == .disconnected)
         // If the bus has not admitted the program within 10 seconds, callers without a limit get an error.
-        let end = #expect(throws: NotifyBusError.self) { try center.flush() }
+        let end = #expect(throws: NotifyBusError.self) { try center.flush(timeout: nil) }
         #expect(end?.code == .disconnected)
-        center.close()
+        try? center.close(timeout: nil)
         withExtendedLifetime((observation, hanging)) {}
     }
 
@@ -133,12 +137,12 @@ import Testing
     func `a barrier among the posts of other threads reports no failure`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        let observation = try center.addObserver(for: "com.example.x") { _ in }
+        let observation = try center.addObserver(for: "com.example.x", timeout: .seconds(25)) { _ in }
         let mayEnd = Counter()
         let ended = Counter()
         for _ in 0..<2 {
             startThread {
-                while mayEnd.value == 0 { try? center.post("com.example.x") }
+                while mayEnd.value == 0 { try? center.postOnceConnected("com.example.x") }
                 ended.add()
             }
         }
@@ -150,7 +154,9 @@ import Testing
 
     @Test func `a report without a bus says so`() throws {
         let center = NotifyCenter(bus: .address("unix:path=/nonexistent/bus"))
-        let error = #expect(throws: NotifyBusError.self) { try center.lifecycle.report(.background) }
+        let error = #expect(throws: NotifyBusError.self) {
+            try center.lifecycle.report(.background, timeout: .seconds(10))
+        }
         #expect(error?.code == .noBus)
     }
 
@@ -159,17 +165,17 @@ import Testing
         let bus = try PrivateBus(kind)
         for _ in 0..<50 {
             let center = bus.makeCenter()
-            let first = try center.addObserver(for: "com.example.first") { _ in }
+            let first = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in }
             let mayClose = Counter()
             let closed = Counter()
             startThread {
                 _ = mayClose.wait(for: 1)
-                center.close()
+                try? center.close(timeout: nil)
                 closed.add()
             }
             while true {
                 do throws(NotifyBusError) {
-                    try center.addObserver(for: "com.example.next") { _ in }.cancel()
+                    try center.addObserver(for: "com.example.next", timeout: .seconds(25)) { _ in }.cancel()
                     mayClose.add()
                 } catch {
                     #expect(error.code == .closed)

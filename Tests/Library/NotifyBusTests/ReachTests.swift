@@ -4,6 +4,8 @@ import NotifyBus
 import NotifyCore
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+
 /// What `/.flatpak-info` means for a center; the commands' tests use a real one.
 @Suite struct ReachTests {
     @Test(arguments: [

@@ -12,20 +12,22 @@ import Testing
         let bus = try PrivateBus(.daemon, limits: ["max_message_size": 500])
         let (center, observing) = (bus.makeCenter(), bus.makeCenter())
         let heard = Recorder<NotifyName>()
-        let observation = try observing.addObserver(for: .prefix("com.example.")) { heard.append($0) }
+        let observation = try observing.addObserver(matching: .prefix("com.example."), timeout: .seconds(25)) {
+            heard.append($0)
+        }
         let large = try NotifyName("com.example." + String(repeating: "x", count: 499))
-        try center.post("com.example.first")
+        try center.postOnceConnected("com.example.first")
         try #require(heard.wait(forCount: 1))
         // What the socket has no room for is queued.
         bus.stop()
-        try center.post(large)
+        try center.postOnceConnected(large)
         for number in 0..<20_000 {
-            try center.post(NotifyName("com.example.n\(number)"))
-            if number % 5_000 == 0 { try center.post(large) }
+            try center.postOnceConnected(NotifyName("com.example.n\(number)"))
+            if number % 5_000 == 0 { try center.postOnceConnected(large) }
         }
         bus.resume()
         #expect(heard.wait { $0.last == "com.example.n19999" })
-        try center.post("com.example.end")
+        try center.postOnceConnected("com.example.end")
         #expect(heard.wait { $0.last == "com.example.end" })
         #expect(!heard.elements.contains(large))
         observation.cancel()

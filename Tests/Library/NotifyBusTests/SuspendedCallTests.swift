@@ -7,10 +7,14 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// Asynchronous calls while a bus delays its answer: they end when their task is cancelled, and need no thread.
 @Suite struct SuspendedCallTests {
     private static let calls: [(String, @Sendable (NotifyCenter) async throws -> Void)] = [
-        ("post", { try await $0.post("com.example.x") }),
+        ("connect", { try await $0.connect() }),
         ("synchronize", { try await $0.synchronize() }),
         ("an observer", { _ = try await $0.addObserver(for: "com.example.x") { _ in } }),
         ("an observer on a queue", { _ = try await $0.addObserver(for: "com.example.x", queue: .main) { _ in } }),
@@ -30,12 +34,12 @@ import Testing
         let bus = try PrivateBus(kind)
         let used = bus.makeCenter()
         let observation = try await used.addObserver(for: "com.example.first") { _ in }
-        try await used.post("com.example.first")
+        try used.postOnceConnected("com.example.first")
         bus.stop()
         defer { bus.resume() }
         for (what, call) in SuspendedCallTests.calls {
-            // One that has yet to connect, and one that is connected: that can post, and knows that there is no agent.
-            let hasAnswer = ["post", "a report of the state", "following the desktop"].contains(what)
+            // One that has yet to connect, and one that is connected: that is, and knows that there is no agent.
+            let hasAnswer = ["connect", "a report of the state", "following the desktop"].contains(what)
             for center in [bus.makeCenter()] + (hasAnswer ? [] : [used]) {
                 let began = Counter()
                 let task = Task {
@@ -55,16 +59,16 @@ import Testing
     func `a flush whose task is cancelled ends at once, and the posts are written later`(kind: BusKind) async throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
-        try await center.post("com.example.flood")
+        try center.postOnceConnected("com.example.flood")
         bus.stop()
-        while center.statistics.waiting == 0 { try await center.post("com.example.flood") }
+        while center.waitingPosts == 0 { try center.postOnceConnected("com.example.flood") }
         let task = Task { try await center.flush() }
         task.cancel()
         let error = await #expect(throws: NotifyBusError.self) { try await task.value }
         #expect(error?.code == .cancelled)
         bus.resume()
         try await center.flush()
-        #expect(center.statistics.waiting == 0)
+        #expect(center.waitingPosts == 0)
     }
 
     private final class Witness: Sendable {}
@@ -90,12 +94,12 @@ import Testing
             #expect(error?.code == .cancelled)
         }
         bus.resume()
-        for name: NotifyName in ["com.example.cancelled", "com.example.last"] { try await center.post(name) }
+        for name: NotifyName in ["com.example.cancelled", "com.example.last"] { try center.postOnceConnected(name) }
         try #require(heard.wait(forCount: 1, timeout: .patience))
         #expect(heard.elements == ["com.example.last"])
         // The callback was released.
         #expect(waitUntil { witness == nil })
-        await observation.cancel()
+        observation.cancel()
     }
 
     /// How many registrations are under way at once.
@@ -114,7 +118,7 @@ import Testing
             let center = NotifyCenter(bus: .address(address))
             let first = try await center.addObserver(for: "com.example.first") { _ in }
             // A busy bus may take longer to accept another connection than a post waits.
-            try await center.post("com.example.first")
+            try center.postOnceConnected("com.example.first")
             let heard = Counter()
             // Swift's own threads are there before they are counted.
             await withTaskGroup(of: Void.self) { group in
@@ -128,7 +132,7 @@ import Testing
                     let name = try NotifyName("com.example.many.\(number)")
                     return Task {
                         started.add()
-                        return try await center.addObserver(for: .name(name)) { _ in heard.add() }
+                        return try await center.addObserver(for: name) { _ in heard.add() }
                     }
                 }
                 guard waitUntil({ started.value == SuspendedCallTests.count }) else { exit(2) }
@@ -140,7 +144,7 @@ import Testing
                         else { exit(4) }
                     }
                     kill(process, SIGCONT)
-                    try await center.post("com.example.many.1")
+                    try center.postOnceConnected("com.example.many.1")
                     try await center.synchronize()
                     try center.barrier(timeout: .patience)
                     guard heard.value == 0 else { exit(5) }
@@ -150,7 +154,7 @@ import Testing
                     for task in tasks { observations.append(try await task.value) }
                     guard threadCount(of: getpid()) <= threads else { exit(6) }
                     for number in stride(from: 0, to: SuspendedCallTests.count, by: 100) {
-                        try await center.post(NotifyName("com.example.many.\(number)"))
+                        try center.postOnceConnected(NotifyName("com.example.many.\(number)"))
                     }
                     guard heard.wait(for: SuspendedCallTests.count / 100, timeout: .patience) else { exit(7) }
                 }

@@ -6,6 +6,10 @@ import NotifyCore
 import TestSupport
 import Testing
 
+private typealias NotifyCenter = NotifyBus.NotifyCenter
+private typealias NotifyName = NotifyBus.NotifyName
+private typealias NotifyBusError = NotifyBus.NotifyBusError
+
 /// Registrations that wait for a bus that isn't available yet.
 @Suite struct WaitingForBusTests {
     @Test(arguments: busKinds)
@@ -22,13 +26,15 @@ import Testing
             whenLive: { outcomes.append((try? $0.get()) != nil) }
         )
         // A center that doesn't wait gets an error.
-        let error = #expect(throws: NotifyBusError.self) { try center.addObserver(for: "com.example.a") { _ in } }
+        let error = #expect(throws: NotifyBusError.self) {
+            try center.addObserver(for: "com.example.a", timeout: .seconds(25)) { _ in }
+        }
         #expect(error?.code == .noBus || error?.code == .disconnected)
         #expect(outcomes.count == 0)
         try bus.restart()
         try #require(outcomes.wait(forCount: 1, timeout: .patience))
         #expect(outcomes.elements == [true])
-        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(NotifyName(name)) }
+        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().postOnceConnected(NotifyName(name)) }
         #expect(heard.wait(for: 2))
         // Nothing was missed before it was live.
         #expect(heard.value == 2)
@@ -47,10 +53,11 @@ import Testing
         }
         let heard = Counter()
         let observation = try await center.addObserver(for: "com.example.a") { _ in heard.add() }
-        let onQueue = try await center.addObserver(for: .prefix("com.example."), queue: .global(qos: .utility)) { _ in
+        let onQueue = try await center.addObserver(matching: .prefix("com.example."), queue: .global(qos: .utility)) {
+            _ in
             heard.add()
         }
-        let names = try await center.notifications(for: .names(["com.example.a", "com.example.b"]))
+        let names = try await center.notifications(matching: .names(["com.example.a", "com.example.b"]))
         try #require(changes.wait(forCount: 1))
         #expect(changes.elements == ["noBus"])
         try bus.restart()
@@ -58,7 +65,7 @@ import Testing
         #expect(changes.elements == ["noBus", "reconnected"])
         #expect(center.statistics.reconnects == 0, "it was not lost")
         // Every registration is live once that has been reported.
-        try await bus.makeCenter().post("com.example.a")
+        try bus.makeCenter().postOnceConnected("com.example.a")
         #expect(heard.wait(for: 2))
         var iterator = names.makeAsyncIterator()
         #expect(await iterator.next() == "com.example.a")
@@ -66,10 +73,10 @@ import Testing
         try bus.restart()
         try #require(changes.wait(forCount: 4, timeout: .patience))
         #expect(changes.elements.last == "reconnected")
-        try await bus.makeCenter().post("com.example.a")
+        try bus.makeCenter().postOnceConnected("com.example.a")
         #expect(heard.wait(for: 4))
-        await observation.cancel()
-        await onQueue.cancel()
+        observation.cancel()
+        onQueue.cancel()
     }
 
     @Test(arguments: busKinds)
@@ -93,7 +100,7 @@ import Testing
         try bus.restart()
         try #require(lives.wait(for: 2, timeout: .patience))
         try #require(waitUntil { center.statistics.reconnects == 1 })
-        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().post(NotifyName(name)) }
+        for name in ["com.example.a", "com.example.b"] { try bus.makeCenter().postOnceConnected(NotifyName(name)) }
         #expect(heard.wait(for: 2))
         first.cancel()
         second.cancel()

@@ -118,9 +118,9 @@ public final class SharedDefaults: Sendable {
     public func observe(
         _ key: String? = nil,
         using callback: @escaping @Sendable (String) -> Void
-    ) throws -> Observation {
+    ) async throws -> Observation {
         let known = Version()
-        let observation = try center.addObserver(for: .name(name)) { [database] _ in
+        let observation = try await center.addObserver(for: name) { [database] _ in
             for changed in known.advance(in: database) where key == nil || changed == key { callback(changed) }
         }
         // After the registration, so that nothing is missed in between.

@@ -29,7 +29,7 @@ do {
     case ("fill", 4):
         for number in 1...(Int(arguments[3]) ?? 1) { try defaults.set(number, forKey: "\(arguments[2])\(number % 10)") }
     case ("watch", 2):
-        let observation = try defaults.observe { key in
+        let observation = try await defaults.observe { key in
             say("\(key) \((try? defaults.string(forKey: key)) ?? "")")
         }
         say("watching")

@@ -302,7 +302,7 @@ final class Traffic {
 
     private func post(_ name: NotifyName) {
         do {
-            try center.post(name)
+            try center.postOnceConnected(name)
             exchange.count { $0.received += 1 }
             diagnostics.detail("received \(name)")
         } catch {

@@ -36,7 +36,7 @@ enum Bridge {
         let exchange = try Exchange()
         let service = NotifyCenter(bus: bus, peer: StatusService(configuration.broker, exchange, inbox))
         try service.open()
-        defer { service.close() }
+        defer { try? service.close(timeout: nil) }
         switch inbox.next(until: Deadline(after: Deadline.busLimit)) {
         case .isServing: break
         case .cannotServe(let reason):
@@ -62,14 +62,16 @@ enum Bridge {
         return code
     }
 
+    /// - Returns: nil if nothing is exported.
     private static func observe(
         _ exports: NameRules,
         _ center: NotifyCenter,
         _ exchange: Exchange,
         _ diagnostics: Diagnostics
-    ) throws -> NotifyCenter.Observation {
-        let exported = NotifySubject.any(of: [.names(Array(exports.names))] + exports.prefixes.map { .prefix($0) })
-        return try center.addObserver(for: exported, ignoringOwnPosts: true) { name in
+    ) throws -> NotifyCenter.Observation? {
+        let exported = NotifySubject(names: Array(exports.names), prefixes: exports.prefixes.map { NamePrefix($0) })
+        if exported.names.isEmpty, exported.prefixes.isEmpty { return nil }
+        return try center.addObserver(matching: exported, ignoringOwnPosts: true, timeout: .seconds(25)) { name in
             switch exports.judge(name) {
             case .crosses: exchange.export(name)
             // A prefix may match names that never cross.

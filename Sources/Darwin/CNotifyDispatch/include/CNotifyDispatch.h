@@ -18,11 +18,14 @@ bool nd_is_available(void);
  * Call the rest only after nd_is_available() has returned true.
  *
  * nd_retain_queue(), nd_release_queue() - dispatch_retain(3), dispatch_release(3)
+ * nd_is_block() - whether it is a block: a Swift closure or a function that is passed instead is not, and copying it would
+ *                 crash
  * nd_copy_block(), nd_release_block() - _Block_copy(), _Block_release(); NULL if out of memory
  * nd_async() - dispatch_async_f(3)
  */
 void nd_retain_queue(void *queue);
 void nd_release_queue(void *queue);
+bool nd_is_block(const void *block);
 void *_Nullable nd_copy_block(void *block);
 void nd_release_block(void *block);
 void nd_async(void *queue, void *context, void (*work)(void *_Nullable context));

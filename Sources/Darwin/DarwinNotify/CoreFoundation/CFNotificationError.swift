@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import NotifyBus
+import NotifyCore
 
 /// An error or partial failure of one of Core Foundation's functions for centers, which return nothing; see
 /// ``CFNotificationCenter/onError``.
@@ -10,7 +11,7 @@ public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
     /// The name that was passed to it.
     public let name: CFNotificationName?
     /// The kind of failure; nil if a required argument was nil, or Linux has no such center.
-    public let code: NotifyBusError.Code?
+    public let code: NotifyBus.NotifyBusError.Code?
     /// What went wrong and what to do about it, on one line.
     public let description: String
 
@@ -18,9 +19,9 @@ public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
         /// A required argument was nil.
         case missing(String)
         /// It was not done and will not be retried.
-        case refused(CFNotificationName, NotifyBusError)
+        case refused(CFNotificationName, CoreError)
         /// It will be done once it is possible.
-        case delayed(CFNotificationName, NotifyBusError)
+        case delayed(CFNotificationName, CoreError)
         /// It was done, but the observer will hear less than it should.
         case limited(CFNotificationName, reason: String)
         /// Nothing ever will be done.
@@ -36,11 +37,11 @@ public struct CFNotificationError: Error, Sendable, CustomStringConvertible {
             description = "\(function) requires \(argument), but was given nil."
         case .refused(let name, let error):
             self.name = name
-            code = error.code
+            code = .init(error.code)
             description = "\(function) did nothing. \(error)"
         case .delayed(let name, let error):
             self.name = name
-            code = error.code
+            code = .init(error.code)
             description = "\(function) cannot observe '\(name.rawValue)' yet, but keeps trying. \(error)"
         case .limited(let name, let reason):
             self.name = name

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
-import NotifyBus
+import NotifyCore
 import NotifyTokens
 
 /// The Darwin notify center: as on Darwin, it stands on notify(3), where registrations of one name share an
@@ -69,7 +69,7 @@ final class DarwinBackend: CenterBackend {
         _ userInfo: CFDictionary?
     ) -> CFNotificationError.Cause? {
         do throws(NotifyBusError) {
-            try DarwinCenter.shared.post(NotifyName(name.rawValue))
+            try DarwinCenter.shared.postOnceConnected(NotifyName(name.rawValue))
             return nil
         } catch {
             return .refused(name, error)

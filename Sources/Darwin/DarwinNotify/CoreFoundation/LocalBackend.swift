@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 import Synchronization
 
 /// The center inside this program: a post calls its observers on the posting thread, before it returns.

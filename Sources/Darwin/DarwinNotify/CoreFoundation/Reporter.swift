@@ -2,6 +2,7 @@
 
 import Glibc
 import NotifyBus
+import NotifyCore
 
 /// Reports errors of functions that return nothing.
 enum Reporter {

@@ -5,7 +5,7 @@ import Glibc
 
 extension NotifyCenter {
     /// Which bus a center uses. More kinds may be added.
-    public struct Bus: Hashable, Sendable {
+    package struct Bus: Hashable, Sendable {
         package enum Kind: Hashable, Sendable {
             case session
             case system
@@ -13,14 +13,23 @@ extension NotifyCenter {
         }
 
         package let kind: Kind
+        /// The bus itself, if it is inside this process.
+        let process: ProcessBus?
+
+        package init(kind: Kind) { self.init(kind: kind, process: nil) }
+
+        init(kind: Kind, process: ProcessBus?) {
+            self.kind = kind
+            self.process = process
+        }
 
         /// The session bus, as given by `DBUS_SESSION_BUS_ADDRESS`, or found at `$XDG_RUNTIME_DIR/bus`, or else at
         /// `/run/user/UID/bus`, if that belongs to the user.
-        public static var session: Bus { Bus(kind: .session) }
+        package static var session: Bus { Bus(kind: .session) }
         /// The system bus, as given by `DBUS_SYSTEM_BUS_ADDRESS` or found at its standard address.
-        public static var system: Bus { Bus(kind: .system) }
+        package static var system: Bus { Bus(kind: .system) }
         /// The bus at a D-Bus address, such as `unix:path=/run/user/1000/bus`.
-        public static func address(_ address: String) -> Bus { Bus(kind: .address(address)) }
+        package static func address(_ address: String) -> Bus { Bus(kind: .address(address)) }
     }
 }
 
@@ -29,8 +38,9 @@ extension NotifyCenter.Bus {
     ///
     /// The environment is ignored in a program that runs with the rights of another user.
     ///
-    /// - Throws: ``NotifyBusError`` with the code `noBus` if there is no session bus.
-    public func resolveAddress() throws(NotifyBusError) -> String {
+    /// - Throws: ``NotifyBusError`` with the code `noBus` if there is no session bus, or the bus is inside this process.
+    package func resolveAddress() throws(NotifyBusError) -> String {
+        if process != nil { throw NotifyBusError(.noBus, "A bus inside the process has no address.") }
         switch kind {
         case .address(let address):
             return address
@@ -87,6 +97,7 @@ extension NotifyCenter.Bus {
         switch kind {
         case .session: "the session bus"
         case .system: "the system bus"
+        case .address where process != nil: "the bus inside this process"
         case .address(let address): "the bus at '\(address)'"
         }
     }

@@ -8,10 +8,10 @@ final class Counters: Sendable {
     let coalescedPosts = Atomic(0)
     let delivered = Atomic(0)
     let coalescedDeliveries = Atomic(0)
-    let dropped = Atomic(0)
-    let ignored = Atomic(0)
+    let lost = Atomic(0)
+    let rejected = Atomic(0)
     let reconnects = Atomic(0)
-    let cutOffs = Atomic(0)
+    let forcedDisconnects = Atomic(0)
 }
 
 extension Atomic where Value == Int {

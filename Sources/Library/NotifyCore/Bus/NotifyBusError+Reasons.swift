@@ -10,6 +10,25 @@ extension NotifyBusError {
         "This process was forked from one that used the bus and can't use its connection; call exec, or fork earlier."
     )
 
+    static func queueFull(_ name: NotifyName, _ count: Int) -> NotifyBusError {
+        NotifyBusError(
+            .queueFull,
+            "The post of '\(name)' was rejected: \(count) names are already queued and the bus is not reading them; "
+                + "call flush() before posting more."
+        )
+    }
+
+    static let deadlock = NotifyBusError(
+        .deadlock,
+        "This callback waits for the end of another, which waits for the end of this one. Neither runs again, but the "
+            + "other is still running; use cancel(), which does not wait."
+    )
+
+    static let stillRunning = NotifyBusError(
+        .timedOut,
+        "A callback did not end in time. It will not run again, but is still running."
+    )
+
     static let noAgent = NotifyBusError(
         .noAgent,
         "There is no lifecycle agent on this bus; start notify-agent. Until then every program is in the foreground."

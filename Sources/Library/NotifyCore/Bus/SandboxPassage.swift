@@ -38,6 +38,7 @@ package enum SandboxPassage: Equatable, Sendable {
 extension NotifyCenter.Bus {
     /// How posts of others get to this process. It can't change while a process lives, except for buses that come later.
     var passage: SandboxPassage {
+        if process != nil { return .open }
         switch SandboxPassage.wish {
         case true where self != .system: return .relay
         case false: return .open

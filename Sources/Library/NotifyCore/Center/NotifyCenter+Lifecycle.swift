@@ -2,40 +2,17 @@
 
 extension NotifyCenter {
     /// The state of this program, as the lifecycle agent sees it.
-    public var lifecycle: Lifecycle { Lifecycle(center: self) }
+    package var lifecycle: Lifecycle { Lifecycle(center: self) }
 
     /// The state of this program, as the lifecycle agent sees it.
-    ///
-    /// The agent decides on it by what the user, the desktop or the program itself says. Without an agent every program
-    /// is in the foreground. Posting works in every state.
-    public struct Lifecycle: Sendable {
-        /// What a program's observers receive. More states may be added.
-        public struct State: Hashable, Sendable, CustomStringConvertible {
-            package let value: LifecycleState
-
-            package init(_ value: LifecycleState) { self.value = value }
-
-            /// Every post.
-            public static var foreground: State { State(.foreground) }
-            /// Nothing, then or later.
-            public static var background: State { State(.background) }
-            /// Nothing for now; when the program is resumed, one delivery for each registration whose name was posted
-            /// meanwhile.
-            public static var suspended: State { State(.suspended) }
-
-            /// The name of the state, as in the commands.
-            public var description: String { value.rawValue }
-        }
-
+    package struct Lifecycle: Sendable {
         fileprivate let center: NotifyCenter
 
-        /// The current state.
-        ///
-        /// It is known once there is an observer or somebody follows its changes; before that it is `foreground`.
-        public var state: State { State(center.peer?.states.current ?? .foreground) }
+        /// The current state, once there is an observer or somebody follows its changes; before that it is `foreground`.
+        package var state: LifecycleState { center.peer?.states.current ?? .foreground }
 
         /// Whether this program follows the desktop; see `setFollowsDesktop(_:)`. The default is false.
-        public var followsDesktop: Bool { center.peer?.states.followsDesktop ?? false }
+        package var followsDesktop: Bool { center.peer?.states.followsDesktop ?? false }
 
         /// Sets whether the program follows the desktop, and reports it to the agent without waiting.
         ///
@@ -47,6 +24,7 @@ extension NotifyCenter {
         ) throws(NotifyBusError) {
             guard let peer = center.peer, !center.engine.isStopped else { throw .closed }
             peer.states.followsDesktop = follows
+            if center.engine.process != nil { return completion(.success(())) }
             try center.open()
             let isAccepted = center.perform { _ in
                 peer.followDesktop(follows)
@@ -78,15 +56,8 @@ extension NotifyCenter {
             return (peer.states, number)
         }
 
-        /// Reports to the agent which state this program is in, and waits until that is in effect for all its
-        /// observers. Blocks the thread; asynchronous code uses a form that does not.
-        ///
-        /// What the user has set with `notify-lifecycle` takes precedence: then the agent notes the report for later,
-        /// and ``state`` does not change until the user releases it.
-        ///
-        /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or
-        ///   `disconnected` if the bus cannot be reached, `timedOut`, or `failed` with what the agent said.
-        public func report(_ state: State, timeout: Duration = .seconds(10)) throws(NotifyBusError) {
+        /// Reports to the agent which state this program is in, and waits until that is in effect for all its observers.
+        package func report(_ state: LifecycleState, timeout: Duration) throws(NotifyBusError) {
             let outcome = Barrier()
             center.engine.prepareToWait()
             try report(state) { outcome.complete($0) }
@@ -95,12 +66,13 @@ extension NotifyCenter {
 
         /// The same without waiting.
         package func report(
-            _ state: State,
+            _ state: LifecycleState,
             then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
         ) throws(NotifyBusError) {
-            guard let peer = center.peer else { throw .closed }
+            guard let peer = center.peer, !center.engine.isStopped else { throw .closed }
+            if center.engine.process != nil { throw .noAgent }
             try center.open()
-            guard center.perform({ _ in peer.report(state.value, then: completion) }) else { throw .closed }
+            guard center.perform({ _ in peer.report(state, then: completion) }) else { throw .closed }
         }
     }
 }

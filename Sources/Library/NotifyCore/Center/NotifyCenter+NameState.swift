@@ -47,6 +47,7 @@ extension NotifyCenter {
             ) -> Void
     ) throws(AgentError) -> Answer {
         guard let peer else { throw .unreachable(.closed) }
+        if engine.process != nil { throw .unreachable(.noAgent) }
         let outcome = Monitor<Result<Answer, AgentError>?>(nil)
         do throws(NotifyBusError) {
             try open()

@@ -1,49 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter {
-    /// Observes names: calls `callback` for each notification posted from now on.
-    ///
-    /// When this returns, the bus has confirmed the registration: every later post is heard, including those of this
-    /// process. Observing a name twice calls back twice. This blocks the thread until the bus has answered;
-    /// asynchronous code uses a form that does not.
-    ///
-    /// Callbacks run on a thread of the center, one at a time for the whole center. A callback may be slow: the bus
-    /// continues to be read, and deliveries are queued, up to 4,096 of them individually, then one per name. It may use
-    /// the center, and cancel its own observation.
-    ///
-    /// The corresponding C function is `notify_register_dispatch`.
-    ///
-    /// - Parameters:
-    ///   - subject: the name, or names, to observe; a literal is a name.
-    ///   - ignoringOwnPosts: whether to ignore what this center posts. Posts of other centers in the process are heard.
-    ///   - timeout: how long the bus may take to confirm the registration.
-    ///   - callback: receives the name that was posted.
-    /// - Returns: the observation. Keep it: it ends when you cancel it or release the last reference to it.
-    /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached,
-    ///   `limitExceeded` if the bus allows no more match rules, `timedOut` if it does not answer in time,
-    ///   `invalidName` if the subject has a prefix that no name can have, `closed` after `close()`.
-    public func addObserver(
-        for subject: NotifySubject,
+    /// Observes names with callbacks on the center's thread, and waits until the bus has confirmed the registration.
+    package func addObserver(
+        for name: NotifyName,
+        _ others: NotifyName...,
         ignoringOwnPosts: Bool = false,
-        timeout: Duration = .seconds(25),
+        timeout: Duration,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
-        let observer = makeObserver(nil, ignoringOwnPosts, callback)
-        return try register(observer, subject, within: timeout)
+        try observe(NotifySubject(names: [name] + others), ignoringOwnPosts, nil, within: timeout, callback)
     }
 
-    /// Observes for a client that fetches deliveries on its own threads.
-    ///
-    /// - Parameter callback: what `Observer.call` runs.
+    /// Observes everything that a subject includes, in the same way.
     package func addObserver(
-        for subject: NotifySubject,
-        ignoringOwnPosts: Bool,
+        matching subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
         timeout: Duration,
-        client: any ObserverClient,
         using callback: @escaping @Sendable (NotifyName) -> Void
     ) throws(NotifyBusError) -> Observation {
+        try observe(subject, ignoringOwnPosts, nil, within: timeout, callback)
+    }
+
+    /// Observes, and blocks the thread until the registration is live.
+    ///
+    /// - Parameters:
+    ///   - client: fetches deliveries on its own threads; nil for callbacks on the center's thread.
+    ///   - callback: what `Observer.call` runs.
+    package func observe(
+        _ subject: NotifySubject,
+        _ ignoringOwnPosts: Bool,
+        _ client: (any ObserverClient)?,
+        within limit: Duration,
+        _ callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
         let observer = makeObserver(client, ignoringOwnPosts, callback)
-        return try register(observer, subject, within: timeout)
+        let subscription = try engine.register(observer, NotifyCenter.keys(for: subject), within: limit).0
+        return Observation(center: self, subscription: subscription)
     }
 
     /// Observes without waiting for the bus.
@@ -125,19 +118,12 @@ extension NotifyCenter {
         )
     }
 
-    private func register(
-        _ observer: Observer,
-        _ subject: NotifySubject,
-        within limit: Duration
-    ) throws(NotifyBusError) -> Observation {
-        let subscription = try engine.register(observer, NotifyCenter.keys(for: subject), within: limit).0
-        return Observation(center: self, subscription: subscription)
-    }
-
     private static func keys(for subject: NotifySubject) throws(NotifyBusError) -> [Topic.Key] {
-        for prefix in subject.prefixes where !prefix.string.isEmpty {
-            // A prefix may be anything that a name may be, or empty.
-            _ = try NotifyName(prefix.string)
+        if subject.names.isEmpty, subject.prefixes.isEmpty {
+            throw NotifyBusError(
+                .invalidName,
+                "There is nothing to observe: the subject has neither a name nor a prefix."
+            )
         }
         return distinct(subject.names).map { .name($0) } + distinct(subject.prefixes).map { .prefix($0) }
     }

@@ -4,77 +4,107 @@ import CForkGuard
 import Glibc
 
 extension NotifyCenter {
-    /// Posts a notification to every observer of its name, in all processes on the bus, including this one.
-    ///
-    /// The first post opens the connection on the caller's thread; other threads that post meanwhile wait for it. After
-    /// that a post never blocks: it is written immediately or, if the bus does not keep up, queued in the center. Up to
-    /// 4,096 posts are queued individually; beyond that, a post whose name is already queued is coalesced with the
-    /// queued one, and new names are queued up to 65,536 in all. Posts from one thread reach each observer in order. It
-    /// is not an error if nobody observes the name.
-    ///
-    /// The bus does not keep up when it is not reading; dbus-broker also when it has not yet written the last 256 posts
-    /// to observers that read promptly. This keeps a storm of posts from piling up in the bus until it disconnects
-    /// somebody.
+    /// Posts a notification to every observer of its name, and never blocks: it is written at once, or queued.
     ///
     /// When the program returns from `main` or calls `exit`, queued posts are written first, for at most 1 second.
-    /// `_exit`, `exec` and signals end it immediately, and queued posts are lost.
-    ///
-    /// The corresponding C function is `notify_post`.
-    ///
-    /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be reached, `queueFull`
-    ///   if 65,536 names are queued, `notPermitted` if the name belongs to someone else, `timedOut` if the bus does not
-    ///   accept the connection within 10 seconds, `forked` in the child of a process that used the bus, `closed` after
-    ///   `close()`. Nothing was posted then.
-    public func post(_ name: NotifyName) throws(NotifyBusError) {
-        if fork_is_cut_off() { throw .forked }
-        switch name.storage.scope {
-        case .process:
-            if engine.isStopped { throw .closed }
-            engine.counters.posted.increment()
-            ProcessHub.post(name, by: engine.counters)
-            return engine.localEcho.note(name)
-        case .ordinary: break
-        case .owned, .reserved: try checkPermission(toPost: name)
-        }
-        if try engine.outbox.post(name) {
+    package func post(_ name: NotifyName) throws(NotifyBusError) {
+        guard try !postInProcess(name) else { return }
+        if let needsLeader = try engine.outbox.postAtOnce(name) {
+            if needsLeader { try wakeLeader() }
+        } else {
+            // Without a thread that opens a connection it would wait for ever.
+            try engine.start()
             ExitFlush.cover(engine.outbox)
-            do throws(NotifyBusError) {
-                try engine.start()
-                engine.wake()
-            } catch {
-                if error.code == .closed { throw error }
-                // It is queued, and will be written once there is a thread again.
-                engine.outbox.noteLackOfLeader()
-            }
+            try engine.outbox.postLater(name)
+            engine.wake()
         }
         engine.localEcho.note(name)
     }
 
-    /// Opens the connection for posting, unless it is open, without waiting for the bus.
+    /// Posts a notification, but waits for a connection first if there is none: for commands and C programs, which
+    /// want to know that there is a bus. The first one is opened on the caller's thread.
     ///
-    /// - Parameter completion: called once with the outcome, in this call or on the thread that reads. After that, posting
-    ///   does not wait.
-    package func openForPosting(
+    /// - Throws: what `post(_:)` throws; also ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus cannot be
+    ///   reached, or `timedOut` if it does not accept the connection within 10 seconds. Nothing was posted then.
+    package func postOnceConnected(_ name: NotifyName) throws(NotifyBusError) {
+        guard try !postInProcess(name) else { return }
+        if try engine.outbox.postOnceConnected(name) { try wakeLeader() }
+        engine.localEcho.note(name)
+    }
+
+    /// Posts a name that does not leave the process, and checks any other.
+    ///
+    /// - Returns: whether it was posted.
+    @inline(__always)
+    private func postInProcess(_ name: NotifyName) throws(NotifyBusError) -> Bool {
+        if fork_is_cut_off() { throw .forked }
+        switch name.storage.scope {
+        case .process where engine.process == nil:
+            if engine.isStopped { throw .closed }
+            engine.counters.posted.increment()
+            ProcessHub.post(name, by: engine.counters)
+            engine.localEcho.note(name)
+            return true
+        case .ordinary, .process: break
+        case .owned, .reserved: try checkPermission(toPost: name)
+        }
+        guard let process = engine.process else { return false }
+        try process.post(name, by: engine)
+        engine.localEcho.note(name)
+        return true
+    }
+
+    /// Has the leader write what is queued.
+    private func wakeLeader() throws(NotifyBusError) {
+        ExitFlush.cover(engine.outbox)
+        do throws(NotifyBusError) {
+            try engine.start()
+            engine.wake()
+        } catch {
+            if error.code == .closed { throw error }
+            // It is queued, and will be written once there is a thread again.
+            engine.outbox.noteLackOfLeader()
+        }
+    }
+
+    /// Connects to the bus, unless the center is connected, and waits until the bus has accepted that.
+    ///
+    /// - Parameter timeout: how long to wait, at most 10 seconds.
+    package func connect(timeout: Duration) throws(NotifyBusError) {
+        if fork_is_cut_off() { throw .forked }
+        if let process = engine.process { return try engine.checkProcess(process) }
+        let deadline = MonotonicTime.after(timeout)
+        // A program that only posts needs no threads: starting two would take it 0.4 ms.
+        if engine.threads == nil, try !engine.outbox.open(until: deadline) { return }
+        let barrier = Barrier()
+        try openForPosting(barrier)
+        engine.prepareToWait()
+        try barrier.wait(until: deadline, for: "accept the connection")
+    }
+
+    /// The same without waiting.
+    ///
+    /// - Parameter completion: called once with the outcome, in this call or on the thread that reads.
+    package func connect(
         then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) {
-        if engine.outbox.wasOpen { return completion(.success(())) }
+        if let process = engine.process {
+            try engine.checkProcess(process)
+            return completion(.success(()))
+        }
+        try openForPosting(Barrier(completion))
+    }
+
+    private func openForPosting(_ barrier: Barrier) throws(NotifyBusError) {
         try engine.start()
-        if engine.outbox.open(Barrier(completion)) { engine.wake() }
+        if engine.outbox.open(barrier) { engine.wake() }
     }
 
-    /// Whether posting this name does not have to wait: the bus has accepted the connection, or is not needed.
-    package func canPostAtOnce(_ name: NotifyName) -> Bool {
-        name.staysInProcess || engine.outbox.wasOpen
-    }
-
-    /// Waits until every earlier post is written to the bus's socket. Blocks the thread.
-    ///
-    /// To have every single post delivered, flush at least once in 4,096 posts: then none is coalesced.
+    /// Waits until every earlier post is written to the bus's socket.
     ///
     /// - Parameter timeout: how long to wait; nil means without limit.
-    /// - Throws: ``NotifyBusError`` with the code `timedOut`, `disconnected` if the bus is away, `failed` if the system
-    ///   has no thread or descriptor left, or `closed`.
-    public func flush(timeout: Duration? = nil) throws(NotifyBusError) {
+    package func flush(timeout: Duration?) throws(NotifyBusError) {
+        if let process = engine.process { return try engine.checkProcess(process, hasWritten: true) }
         if engine.outbox.isWritten { return }
         try engine.start()
         engine.wake()
@@ -86,8 +116,12 @@ extension NotifyCenter {
 
     /// The same without waiting.
     package func flush(then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void) {
-        if engine.outbox.isWritten { return completion(.success(())) }
+        if engine.process == nil, engine.outbox.isWritten { return completion(.success(())) }
         do throws(NotifyBusError) {
+            if let process = engine.process {
+                try engine.checkProcess(process, hasWritten: true)
+                return completion(.success(()))
+            }
             try engine.start()
         } catch {
             return completion(.failure(error))
@@ -96,14 +130,12 @@ extension NotifyCenter {
         engine.outbox.flush(Barrier(completion))
     }
 
-    /// Waits until the bus has accepted every earlier post and routed it to the observers' connections. Blocks the
-    /// thread.
-    ///
-    /// This takes one round trip to the bus in addition to `flush(timeout:)`.
+    /// Waits until the bus has accepted every earlier post and routed it to the observers' connections: one round trip more
+    /// than `flush(timeout:)`.
     ///
     /// - Parameter timeout: how long to wait; nil means without limit.
-    /// - Throws: ``NotifyBusError`` with the code `timedOut`, `noBus` or `disconnected` if the bus is away, or `closed`.
-    public func synchronize(timeout: Duration? = nil) throws(NotifyBusError) {
+    package func synchronize(timeout: Duration?) throws(NotifyBusError) {
+        if let process = engine.process { return try engine.checkProcess(process) }
         let deadline = MonotonicTime.after(timeout)
         let barrier = Barrier()
         // A program that only posts, such as notify-post, needs no threads: starting two would take it 0.4 ms.
@@ -118,10 +150,14 @@ extension NotifyCenter {
         try barrier.wait(until: deadline)
     }
 
-    /// The same without waiting, once `openForPosting` has succeeded.
+    /// The same without waiting, once `connect` has succeeded.
     package func synchronize(
         then completion: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) {
+        if let process = engine.process {
+            try engine.checkProcess(process)
+            return completion(.success(()))
+        }
         try engine.start()
         try engine.outbox.raise(Barrier(completion), until: nil)
         engine.wake()

@@ -1,45 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A Darwin-style notification center over D-Bus: it broadcasts names, without any payload.
+/// A notification center, without Dispatch and Swift's concurrency library. The module NotifyBus has the public form, and says
+/// what each call promises.
 ///
-/// ```swift
-/// let center = NotifyCenter.session
-/// let observation = try center.addObserver(for: "com.example.backup.done") { name in
-///     print("heard", name)
-/// }
-/// try center.post("com.example.backup.done")
-/// ```
-///
-/// A center opens no connection before its first use. Then it keeps up to two private connections to the bus: one for
-/// posting and, once there are observers, one for reading. It can be used from any thread. If the bus goes away, the
-/// center reconnects and registers every observer again.
-///
-/// A center lives as long as you keep it or one of its observations. Releasing it does not block.
-public final class NotifyCenter: Sendable {
+/// It opens no connection before its first use. Then it has up to two: one for posting and, once there are observers, one
+/// for reading.
+package final class NotifyCenter: Sendable {
     /// The center for the session bus, shared by the whole process.
-    public static let session = NotifyCenter(bus: .session)
+    package static let session = NotifyCenter(bus: .session)
     /// The center for the system bus, shared by the whole process.
-    public static let system = NotifyCenter(bus: .system)
+    package static let system = NotifyCenter(bus: .system)
 
     /// The bus of this center.
-    public let bus: Bus
+    package let bus: Bus
     let engine: Engine
     /// The observer's half of the lifecycle protocol; nil for the agent itself and for clients that only talk to it.
     let peer: LifecyclePeer?
     let connection = ConnectionChanges()
 
     /// Creates a center with connections of its own. It opens nothing yet.
-    ///
-    /// A center that waits for the bus is for a program that may start before the bus. Observing then does not fail if
-    /// the bus can't be reached or does not answer: it returns immediately, and the connection changes to
-    /// ``ConnectionChange/Kind/disconnected``; once the bus is available, the observers are registered, and
-    /// ``ConnectionChange/Kind/reconnected`` follows. Anything posted before that is not heard. Posting fails as in any
-    /// other center.
-    ///
-    /// - Parameters:
-    ///   - bus: the bus to use.
-    ///   - waitsForBus: whether observers are registered once the bus is available, if it is not available yet.
-    public convenience init(bus: Bus = .session, waitsForBus: Bool = false) {
+    package convenience init(bus: Bus = .session, waitsForBus: Bool = false) {
         self.init(bus: bus, waitsForBus: waitsForBus, onConnectionChange: nil)
     }
 
@@ -60,15 +40,15 @@ public final class NotifyCenter: Sendable {
         self.bus = bus
         let receiver = Receiver(
             BusLink(bus: bus, answerLimit: nil),
-            onConnectionChange: { [connection] loss in
-                let change = loss.map { ConnectionChange.disconnected($0) } ?? .reconnected
-                onConnectionChange?(change)
+            onConnectionChange: { [connection] change, isReturn in
                 connection.report(change)
+                if isReturn { onConnectionChange?(change) }
             },
             onPost: onPost
         )
+        receiver.connectionState = connection
         peer = LifecyclePeer(receiver)
-        engine = Engine(receiver, waitsForBus: waitsForBus)
+        engine = Engine(receiver, waitsForBus: waitsForBus) { [connection] in connection.report(posting: $0) }
     }
 
     /// Creates a center whose observing connection also serves a peer.
@@ -84,21 +64,18 @@ public final class NotifyCenter: Sendable {
 
     deinit {
         // Whoever releases the last reference may hold something that one of its threads waits for.
-        engine.stop(waits: false)
+        engine.stopOnceConnected()
         endChanges()
     }
 
-    /// Closes the center: its observers hear nothing more, and posting throws an error with the code `closed`.
+    /// Closes the center, and waits for a callback that is running in another thread.
     ///
-    /// Do not call this while you hold something that a callback waits for, such as a lock or the main queue: it waits
-    /// for a callback that is running in another thread. Inside a callback it does not wait for that one.
-    ///
-    /// When this returns, no callback is running (except the one that made this call) and none will run. Posts still
-    /// waiting to be written are lost and counted as dropped; call `flush(timeout:)` first if they matter. This blocks
-    /// the thread while a callback is running; asynchronous code uses a form that does not.
-    public func close() {
-        engine.close()
+    /// - Parameter timeout: how long to wait; nil means without limit.
+    /// - Throws: `deadlock` or `timedOut`; the center is closed in any case.
+    package func close(timeout: Duration?) throws(NotifyBusError) {
+        let ending = engine.close(until: .after(timeout))
         endChanges()
+        try ending.get()
     }
 
     /// Closes the center without waiting.
@@ -115,14 +92,15 @@ public final class NotifyCenter: Sendable {
     }
 
     /// The counters of the center.
-    public var statistics: Statistics {
-        engine.counters.statistics(waiting: engine.outbox.waitingCount)
-    }
+    package var statistics: Statistics { engine.counters.statistics }
+
+    /// How many posts are waiting to be written, because there is no connection yet or the bus does not keep up.
+    package var waitingPosts: Int { engine.process?.waitingCount(of: engine) ?? engine.outbox.waitingCount }
 
     /// Opens the observing connection, and keeps it open as long as the peer needs it.
     package func open() throws(NotifyBusError) {
         try engine.start()
-        engine.command(.open)
+        if engine.process == nil { engine.command(.open) }
     }
 
     /// Runs a closure with the observing connection, on the thread that reads.

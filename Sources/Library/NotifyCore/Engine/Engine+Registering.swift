@@ -33,6 +33,7 @@ extension Engine {
         case .delayed(let error): return (subscription, error)
         case .failed(let error):
             cancel(subscription)
+            _ = observer.waitUntilIdle()
             throw error
         }
     }
@@ -84,6 +85,9 @@ extension Engine {
         var processKeys: [Topic.Key] = []
         for key in keys {
             switch key {
+            // Such a bus is in the process, and apart from others there.
+            case _ where process != nil:
+                busKeys.append(key)
             case .name(let name) where name.storage.scope == .process:
                 processKeys.append(key)
             case .name:
@@ -105,22 +109,30 @@ extension Engine {
         return subscription
     }
 
-    /// Ends a registration: when this returns, the callback is not running and never will.
-    ///
-    /// - Parameter waits: whether to wait for a callback that is running in another thread.
-    func cancel(_ subscription: Subscription, waits: Bool = true) {
+    /// Ends a registration: when this returns, its callback does not begin any more.
+    func cancel(_ subscription: Subscription) {
         let observer = subscription.observer
-        observer.cancel(waits: waits)
+        observer.cancel()
         if !observers.withLock({ $0.remove(observer) }) { return }
         registry.forgetNotice(of: observer, in: subscription.busTopics)
         if !subscription.processTopics.isEmpty { ProcessHub.remove(observer, from: subscription.processTopics) }
         if registry.remove(observer, from: subscription.busTopics) { wake() }
     }
 
-    /// Cancels every observer, and stops the threads.
-    func close() {
-        for observer in observers.withLock({ $0.close() }) { observer.cancel() }
-        stop()
+    /// Cancels every observer, stops the threads, and waits until no callback is running in another one.
+    ///
+    /// It goes on with all of them if it can't wait for one, and then leaves the threads to end by themselves: one of them
+    /// may be in that callback.
+    func close(until deadline: MonotonicTime? = nil) -> Ending {
+        let all = observers.withLock { $0.close() }
+        for observer in all { observer.cancel() }
+        var ending = Ending.idle
+        for observer in all {
+            let one = observer.waitUntilIdle(until: deadline)
+            if case .idle = ending { ending = one }
+        }
+        if case .idle = ending { stop() } else { stop(waits: false) }
+        return ending
     }
 
     /// The same without waiting.
@@ -128,7 +140,7 @@ extension Engine {
     /// - Parameter completion: called once no callback is running.
     func close(then completion: @escaping @Sendable () -> Void) {
         let all = observers.withLock { $0.close() }
-        for observer in all { observer.cancel(waits: false) }
+        for observer in all { observer.cancel() }
         stop(waits: false)
         Observer.whenIdle(all[...], completion)
     }

@@ -71,15 +71,26 @@ final class Engine: CallbackThread {
     /// Whether every registration is kept if there is no bus, and completed when there is one.
     let waitsForBus: Bool
     private let life = Monitor(Life.idle)
+    /// The bus, if it is inside this process.
+    let process: ProcessBus?
+    /// Told of each change of the posting connection, with the callbacks.
+    let onPostingChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)?
 
     /// - Parameter observing: belongs to the engine's threads from now on.
-    init(_ observing: Receiver, waitsForBus: Bool = false) {
+    init(
+        _ observing: Receiver,
+        waitsForBus: Bool = false,
+        onPostingChange: (@Sendable (NotifyCenter.ConnectionChange) -> Void)? = nil
+    ) {
         self.waitsForBus = waitsForBus
+        self.onPostingChange = onPostingChange
         self.observing = observing
         counters = observing.counters
         registry = observing.registry
         outbox = Outbox(bus: observing.link.bus, counters: observing.counters, ownName: observing.ownName)
+        process = observing.link.bus.process
         observing.callbacks = self
+        process?.join(self)
     }
 
     var threads: EngineThreads? {
@@ -137,6 +148,7 @@ final class Engine: CallbackThread {
             return nil
         }
         threads?.stop(waits: waits)
+        process?.leave(self)
         outbox.close()
         registry.close()
     }
@@ -151,6 +163,14 @@ final class Engine: CallbackThread {
         return isAccepted
     }
 
+    /// Stops the threads without waiting, once posts that wait for the first connection, or for the next one, are written,
+    /// or there turns out to be no bus.
+    func stopOnceConnected() {
+        guard outbox.awaitsConnection, threads != nil else { return stop(waits: false) }
+        let isNeeded = outbox.open(Barrier { _ in self.enqueue { self.stop(waits: false) } })
+        if isNeeded { wake() }
+    }
+
     /// Makes the reading thread check for work.
     func wake() {
         guard let threads, !threads.wakeDescriptor.signal() else { return }
@@ -160,5 +180,35 @@ final class Engine: CallbackThread {
     /// Must be called before waiting for something that the reading thread brings.
     func prepareToWait() {
         threads?.prepareToWait()
+    }
+}
+
+extension Engine: ProcessBusMember {
+    func hear(_ name: NotifyName, from poster: Counters) {
+        for observer in registry.audience(of: name).observers where !(observer.ignoresOwnPosts && poster === counters) {
+            observer.offer(name)
+        }
+    }
+
+    func busHasChanged() {
+        guard let change = present else { return }
+        if change == .connected {
+            registry.settleWaiting()
+            counters.reconnects.increment()
+        }
+        guard let onPostingChange else { return }
+        if threads == nil { onPostingChange(change) } else { enqueue { onPostingChange(change) } }
+    }
+
+    /// Whether there is a connection for posting; nil if none was tried.
+    var present: NotifyCenter.ConnectionChange? {
+        guard let process else { return outbox.present }
+        return process.isConnected ? .connected : .disconnected(.disconnected)
+    }
+
+    /// Whether what was posted waits for the bus in this process. It is there, or it isn't: nothing is to be waited for.
+    func checkProcess(_ process: ProcessBus, hasWritten: Bool = false) throws(NotifyBusError) {
+        if isStopped { throw .closed }
+        if hasWritten ? process.waitingCount(of: self) > 0 : !process.isConnected { throw .disconnected }
     }
 }

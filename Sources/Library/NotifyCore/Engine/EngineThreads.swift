@@ -270,6 +270,7 @@ extension Engine {
                 observing.run(registry.takeCommands())
             }
             outbox.service(events.posting, on: events.postingConnection)
+            if outbox.hasNews.load(ordering: .relaxed) { reportPosting() }
             observing.link.service(events.observing)
 
             let waiting = takeDelivery()
@@ -290,6 +291,12 @@ extension Engine {
             lastBatch = batch
         }
         if leads { observing.close(leaving: registry.endCommands()) }
+    }
+
+    private func reportPosting() {
+        outbox.hasNews.store(false, ordering: .relaxed)
+        guard let change = outbox.present, let onPostingChange else { return }
+        enqueue { onPostingChange(change) }
     }
 
     private struct Events {

@@ -322,9 +322,9 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
                 if !answer.isOfLostConnection { run(.barrierPassed(number)) }
             }
         case .publish(let state): states.set(state)
-        case .noteCutOff: receiver.counters.cutOffs.increment()
+        case .noteCutOff: receiver.counters.forcedDisconnects.increment()
         case .answer(let call):
-            let dropped = UInt64(receiver.counters.dropped.load(ordering: .relaxed))
+            let dropped = UInt64(receiver.counters.lost.load(ordering: .relaxed))
             reply(to: call, ObserverInterface.SetState.Answer(dropped).arguments)
         case .postpone(let call): refuse(call, .namesAdded)
         case .acknowledge(let call): reply(to: call)

@@ -75,6 +75,7 @@ extension Outbox {
                     let events = Int16(POLLIN) | (state.canWrite ? Int16(POLLOUT) : 0)
                     return PollRequest(descriptor: connection.descriptor, events: events)
                 // The thread that opens the connection carries on; poll(2) ignores this number.
+                case .closed where state.isDueAtOnce: return PollRequest()
                 case .connecting, .opening: return PollRequest()
                 case .closed, .shut: return nil
                 }

@@ -3,11 +3,14 @@
 import Glibc
 
 /// Opening and losing the connection. Opening takes as long as the bus takes, so the lock is not held meanwhile.
+///
+/// The leader opens it for what is queued. A caller that may wait opens it on its own thread, if nothing is.
 extension Outbox {
-    /// Ensures that there is a connection.
+    /// Ensures that there is a connection, for a caller that may wait.
     ///
-    /// The first one is opened here, and other threads that need it wait for the outcome. After a loss this only
-    /// connects, which shows immediately whether there is a bus; the leader waits for the bus to accept the connection.
+    /// The first one is opened here, unless posts wait for the leader to open it, and other threads that need it wait for the
+    /// outcome. After a loss this only connects, which shows immediately whether there is a bus; the leader waits for the
+    /// bus to accept the connection.
     ///
     /// - Returns: whether the leader has to continue.
     func open(until deadline: MonotonicTime?) throws(NotifyBusError) -> Bool {
@@ -25,7 +28,7 @@ extension Outbox {
                 // The attempt that was waited for has failed, and another one would fail as well.
                 if failures != state.failedAttempts, let error = state.openingError { return .failure(error) }
                 // With posts queued, the leader opens it, at growing intervals.
-                if !state.isDrained { return .failure(.disconnected) }
+                if !state.isDrained { return state.isDueAtOnce ? nil : .failure(state.absence ?? .disconnected) }
                 state.link = .connecting
                 return .success(state.wasOpen ? .again : .first)
             }
@@ -42,14 +45,13 @@ extension Outbox {
         }
     }
 
-    /// Completes a barrier when there is a connection, or can be one without waiting for the bus. The leader opens the
-    /// first one.
+    /// Completes a barrier when there is a connection. The leader opens it.
     ///
     /// - Returns: whether the leader is needed.
     func open(_ barrier: Barrier) -> Bool {
         let outcome: Result<Void, NotifyBusError>? = state.withLock { state in
             if state.link == .shut { return .failure(.closed) }
-            if state.wasOpen { return .success(()) }
+            if state.link == .open { return .success(()) }
             state.openings.append(barrier)
             return nil
         }
@@ -74,8 +76,10 @@ extension Outbox {
                 state.openingDescriptor = -1
                 guard state.link == .connecting else { throw .closed }
                 state.connectionNumber += 1
+                state.retry.reset()
                 return become(open: handshake.connection, welcome, &state)
             }
+            noteNews()
             for opening in openings { opening.complete(.success(())) }
         } catch {
             throw fail(with: error, saysNothing: isCallersLimit && error.code == .timedOut)
@@ -94,7 +98,7 @@ extension Outbox {
         state.descriptor = connection.descriptor
         state.handshake = nil
         state.link = .open
-        state.wasOpen = true
+        (state.wasOpen, state.absence) = (true, nil)
         return state.takeOpenings()
     }
 
@@ -124,18 +128,25 @@ extension Outbox {
             state.link = .closed
             state.failedAttempts += 1
             state.openingError = saysNothing ? nil : error
+            if !saysNothing { state.absence = error }
             if !state.isDrained { state.retry.schedule() }
             // If it says nothing about the bus, the leader tries for those that have more time.
             return (error, state.takeBarriers() + (saysNothing ? [] : state.takeOpenings()))
         }
+        noteNews()
         state.wakeAll()
         for barrier in failed { barrier.complete(.failure(reason)) }
         return reason
     }
 
     /// Gives up a lost connection. What was being written is sent again on the next one.
-    func lose(_ state: inout State) {
-        for barrier in state.takeBarriers() { barrier.complete(.failure(BusConnection.lossError(bus.title))) }
+    ///
+    /// - Parameter reason: why, if it was not accepted in the first place.
+    func lose(_ state: inout State, because reason: NotifyBusError? = nil) {
+        let reason = reason ?? BusConnection.lossError(bus.title)
+        state.absence = reason
+        noteNews()
+        for barrier in state.takeBarriers() { barrier.complete(.failure(reason)) }
         ownName.forget()
         state.connection = nil
         state.descriptor = -1
@@ -155,7 +166,11 @@ extension Outbox {
             case .closed:
                 if !state.openings.isEmpty { return PollRequest(deadline: .now) }
                 return PollRequest(deadline: state.isDrained ? nil : state.retry.time ?? .now)
-            case .connecting, .shut:
+            case .connecting:
+                // By another thread, which does not wake this one.
+                if state.isDrained, state.openings.isEmpty { return PollRequest() }
+                return PollRequest(deadline: .now + 20)
+            case .shut:
                 return PollRequest()
             case .opening:
                 guard let handshake = state.handshake else { return PollRequest() }
@@ -213,6 +228,7 @@ extension Outbox {
         switch handshake.proceed(events) {
         case .success(let welcome):
             let openings = become(open: handshake.connection, welcome, &state)
+            noteNews()
             state.retry.reset()
             drain(&state)
             for opening in openings { opening.complete(.success(())) }
@@ -223,8 +239,8 @@ extension Outbox {
 
     /// The bus has not accepted the connection.
     private func failOpening(with error: NotifyBusError, _ state: inout State) {
-        lose(&state)
-        guard !state.wasOpen else { return }
+        lose(&state, because: state.wasOpen ? nil : error)
+        state.absence = error
         state.failedAttempts += 1
         state.openingError = error
         for opening in state.takeOpenings() { opening.complete(.failure(error)) }

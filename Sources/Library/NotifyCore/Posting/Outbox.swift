@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import Synchronization
 
 /// The connection for posting, and the queue of posts to be written to it.
 ///
 /// libdbus creates the bytes of a post once for each name. The queue is bounded, because equal names are coalesced.
 ///
 /// The lock is held while a post is written, which keeps posts intact and in order; the socket never blocks. It is
-/// never held while a connection is opened. The first post opens it on its own thread; after a loss the leader reopens
-/// it.
+/// never held while a connection is opened. That is left to the leader, unless a caller that may wait does it on its own
+/// thread: a program that only posts, and waits for the bus anyway, needs no other threads then.
 final class Outbox: Sendable {
     enum Link {
         case closed
@@ -47,6 +48,8 @@ final class Outbox: Sendable {
         /// time was up.
         var failedAttempts = 0
         var openingError: NotifyBusError?
+        /// Why there is no connection, if one was tried or lost.
+        var absence: NotifyBusError?
         var retry = BackOff()
 
         var queue = PostQueue<NotifyName>()
@@ -71,6 +74,9 @@ final class Outbox: Sendable {
         /// Whether something is queued although no thread could be started that writes it.
         var lacksLeader = false
 
+        /// Whether the leader will open a connection as soon as it looks.
+        var isDueAtOnce: Bool { link == .closed && !isDrained && retry.time == nil }
+
         /// Whether a post may be written immediately.
         var isDrained: Bool { rest.isEmpty && !queue.hasNext }
 
@@ -88,6 +94,8 @@ final class Outbox: Sendable {
     let counters: Counters
     let ownName: OwnName
     let state = Monitor(State())
+    /// Whether the connection was made or lost since the leader last looked.
+    let hasNews = Atomic(false)
 
     init(bus: NotifyCenter.Bus, counters: Counters, ownName: OwnName) {
         self.ownName = ownName
@@ -96,12 +104,49 @@ final class Outbox: Sendable {
     }
 
     var waitingCount: Int { state.withLock { $0.queue.count } }
-    var wasOpen: Bool { state.withLock { $0.wasOpen } }
+
+    func noteNews() { hasNews.store(true, ordering: .relaxed) }
+
+    /// Whether there is a connection; nil if none was tried.
+    var present: NotifyCenter.ConnectionChange? {
+        state.withLock { state in
+            switch state.link {
+            case .open: .connected
+            case .shut: nil
+            case .closed, .connecting, .opening: state.absence.map { .disconnected($0) }
+            }
+        }
+    }
+
+    /// Whether posts wait for a connection that is yet to be made.
+    var awaitsConnection: Bool { state.withLock { $0.link != .open && !$0.isDrained } }
 
     /// Writes a post, or leaves it to the leader if the socket is full or the bus is far behind.
     ///
+    /// - Returns: whether the leader is needed; nil if there is no connection, and nothing was done.
+    func postAtOnce(_ name: NotifyName) throws(NotifyBusError) -> Bool? {
+        try state.withLock { state throws(NotifyBusError) in
+            switch state.link {
+            case .open: return try write(name, &state)
+            case .shut: throw .closed
+            case .closed, .connecting, .opening: return nil
+            }
+        }
+    }
+
+    /// Queues a post, unless there is a connection by now. The leader, which is needed then, opens one.
+    func postLater(_ name: NotifyName) throws(NotifyBusError) {
+        try state.withLock { state throws(NotifyBusError) in
+            if state.link == .shut { throw .closed }
+            if state.link == .open, try write(name, &state) != nil { return }
+            _ = try queue(name, &state)
+        }
+    }
+
+    /// The same, but first waits for a connection, and opens one on the caller's thread if necessary.
+    ///
     /// - Returns: whether the leader is needed.
-    func post(_ name: NotifyName) throws(NotifyBusError) -> Bool {
+    func postOnceConnected(_ name: NotifyName) throws(NotifyBusError) -> Bool {
         var hasConnected = false
         while true {
             let needsLeader: Bool? = try state.withLock { state throws(NotifyBusError) in
@@ -165,11 +210,7 @@ final class Outbox: Sendable {
         case .queued: break
         case .coalesced: counters.coalescedPosts.increment()
         case .full:
-            throw NotifyBusError(
-                .queueFull,
-                "The post of '\(name)' was rejected: \(state.queue.count) names are already queued and the bus is "
-                    + "not reading them; call flush() before posting more."
-            )
+            throw .queueFull(name, state.queue.count)
         }
         counters.posted.increment()
         defer { state.lacksLeader = false }
@@ -188,8 +229,9 @@ final class Outbox: Sendable {
             if state.queue.written >= state.queue.enqueued { return .success(()) }
             switch state.link {
             case .shut: return .failure(.closed)
-            case .closed: return .failure(.disconnected)
-            case .connecting, .opening, .open:
+            // The last attempt has failed, and the next one takes a while.
+            case .closed where !state.isDueAtOnce: return .failure(state.absence ?? .disconnected)
+            case .closed, .connecting, .opening, .open:
                 state.flushes.append((state.queue.enqueued, barrier))
                 return nil
             }
@@ -235,7 +277,7 @@ final class Outbox: Sendable {
     func close() {
         ExitFlush.forget(self)
         let barriers = state.withLock { state in
-            counters.dropped.increment(by: state.queue.count)
+            counters.lost.increment(by: state.queue.count)
             let barriers = state.takeBarriers() + state.takeOpenings()
             if state.openingDescriptor >= 0 { shutdown(state.openingDescriptor, Int32(SHUT_RDWR)) }
             state = State(link: .shut)

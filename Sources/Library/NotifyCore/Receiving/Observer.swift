@@ -55,7 +55,7 @@ package final class Observer: Sendable {
         switch outcome {
         case .queued: break
         case .coalesced: counters.coalescedDeliveries.increment()
-        case .full: counters.dropped.increment()
+        case .full: counters.lost.increment()
         }
         return mustAnnounce
     }
@@ -87,13 +87,16 @@ package final class Observer: Sendable {
     var isCancelled: Bool { cancellation.isCancelled }
     var waitingCount: Int { queue.load()?.withLock { $0.count } ?? 0 }
 
-    /// Cancels: when this returns, no callback is running and none will.
-    ///
-    /// - Parameter waits: whether to wait for a callback that is running in another thread.
-    func cancel(waits: Bool = true) {
-        cancellation.cancel(self, waits: waits)
+    /// Cancels: when this returns, no callback begins any more.
+    func cancel() {
+        cancellation.cancel()
         queue.load()?.withLock { $0.removeAll() }
         if case .client(let client) = runner { client.end() }
+    }
+
+    /// Waits until no callback of this observer, which was cancelled, is running in another thread.
+    func waitUntilIdle(until deadline: MonotonicTime? = nil) -> Ending {
+        cancellation.waitUntilIdle(self, until: deadline)
     }
 
     /// Calls `completion` once no callback of this observer, which was cancelled, is running in another thread: now, or on
@@ -108,6 +111,23 @@ package final class Observer: Sendable {
             return completion()
         }
         observers[index].whenIdle { whenIdle(observers[(index + 1)...], completion) }
+    }
+}
+
+/// How the wait for callbacks that are running in other threads has ended.
+enum Ending: Sendable {
+    /// They are not running any more.
+    case idle
+    /// One of them waits, perhaps by way of others, for a callback of the thread that would wait.
+    case circle
+    case timedOut
+
+    func get() throws(NotifyBusError) {
+        switch self {
+        case .idle: return
+        case .circle: throw .deadlock
+        case .timedOut: throw .stillRunning
+        }
     }
 }
 
@@ -232,31 +252,34 @@ struct CancellationGuard: ~Copyable, Sendable {
         return true
     }
 
-    /// Prevents further callbacks, and waits for one that is running, unless it is the caller.
+    /// Prevents further callbacks.
+    func cancel() {
+        state.bitwiseOr(CancellationGuard.cancelled, ordering: .acquiringAndReleasing)
+    }
+
+    /// Waits for a callback that is running, unless it is the caller, or waits for the caller's.
     ///
-    /// - Parameters:
-    ///   - observer: the observer that this is a part of.
-    ///   - waits: whether to wait.
-    func cancel(_ observer: Observer, waits: Bool) {
-        let before = state.bitwiseOr(CancellationGuard.cancelled, ordering: .acquiringAndReleasing).oldValue
-        guard waits, before & CancellationGuard.running != 0, runner.load(ordering: .relaxed) != pthread_self() else {
-            return
-        }
+    /// - Parameter observer: the observer that this is a part of. It was cancelled.
+    func waitUntilIdle(_ observer: Observer, until deadline: MonotonicTime?) -> Ending {
+        guard isRunningElsewhere else { return .idle }
         let thread = pthread_self()
-        let _: Void? = CancellationGuard.endings.wait(until: nil) { endings in
+        let ending: Ending? = CancellationGuard.endings.wait(until: deadline) { endings in
             guard isRunning else {
                 endings.threads[thread] = nil
-                return ()
+                return .idle
             }
             if endings.threads[thread] == nil {
                 endings.threads[thread] = observer
-                assert(
-                    !CancellationGuard.isCircle(of: endings.threads, from: thread),
-                    "Callbacks in several threads cancel each other's observations, and would wait for ever."
-                )
+                if CancellationGuard.isCircle(of: endings.threads, from: thread) {
+                    endings.threads[thread] = nil
+                    return .circle
+                }
             }
             return nil
         }
+        if let ending { return ending }
+        CancellationGuard.endings.withLock { $0.threads[thread] = nil }
+        return .timedOut
     }
 
     /// Calls `completion` once no callback is running in another thread: now, or on the thread that runs it.

@@ -22,7 +22,9 @@ protocol ReceiverDelegate: AnyObject {
 /// object, not a struct that mutates itself: `isUndisturbed` summarizes those.
 package final class Receiver: BusHearer {
     package let link: BusLink
-    private let onConnectionChange: (@Sendable (_ loss: NotifyBusError?) -> Void)?
+    private let onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange, _ isReturn: Bool) -> Void)?
+    /// Told of each change at once, on the thread that reads.
+    var connectionState: ConnectionChanges?
     /// Notified of each post that observers hear and of its sender; nil if it is not wanted.
     let onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)?
     unowned var delegate: (any ReceiverDelegate)?
@@ -68,10 +70,11 @@ package final class Receiver: BusHearer {
 
     /// - Parameters:
     ///   - link: belongs to this from now on.
-    ///   - onConnectionChange: called when the connection is lost, with the reason, and when everything is registered again.
+    ///   - onConnectionChange: called with each change of the connection; also with whether it is one that observers must
+    ///     know: they may miss posts, or everything is registered again.
     init(
         _ link: BusLink,
-        onConnectionChange: (@Sendable (_ loss: NotifyBusError?) -> Void)?,
+        onConnectionChange: (@Sendable (NotifyCenter.ConnectionChange, _ isReturn: Bool) -> Void)?,
         onPost: (@Sendable (NotifyName, UnsafePointer<CChar>) -> Void)? = nil
     ) {
         self.link = link
@@ -115,6 +118,7 @@ package final class Receiver: BusHearer {
     }
 
     private func add(_ topic: Topic) {
+        if let process = link.bus.process { return add(topic, to: process) }
         switch link.phase {
         case .ready:
             // In this order: when the bus has the rules, it has passed on to the agent what they are for. Together, so that
@@ -134,6 +138,19 @@ package final class Receiver: BusHearer {
         }
     }
 
+    private func add(_ topic: Topic, to process: ProcessBus) {
+        let needsNoBus = if case .name(let name) = topic.key { name.staysInProcess } else { false }
+        if process.isConnected || needsNoBus {
+            registry.settle { _ in topic.state = .active }
+        } else if topic.waitsForBus {
+            registry.settle(absence: .disconnected) { _ in }
+            // It may have come back just before.
+            if process.isConnected { registry.settleWaiting() }
+        } else {
+            registry.settle { _ in topic.state = .failed(.disconnected) }
+        }
+    }
+
     private func remove(_ topic: Topic) {
         guard case .ready = link.phase else { return }
         removeRules(of: topic)
@@ -148,6 +165,7 @@ package final class Receiver: BusHearer {
     }
 
     private func raise(_ barrier: Barrier) {
+        if link.bus.process?.isConnected == false { return barrier.complete(.failure(.disconnected)) }
         switch link.phase {
         case .ready:
             // What a relay holds for this program was posted before.
@@ -201,7 +219,7 @@ package final class Receiver: BusHearer {
             guard let message = connection.next() else { return nil }
             switch message.kind {
             case .signal: if let arrival = arrival(from: message) { return arrival }
-            case .invalid: counters.ignored.increment()
+            case .invalid: counters.rejected.increment()
             case .reply, .error, .call, .longCall, .disconnected: break
             }
             link.handle(message)
@@ -238,7 +256,7 @@ package final class Receiver: BusHearer {
             }
         }
         for topic in topics { sendRules(of: topic) }
-        noteRestored()
+        if isReplacement || isAwaited { noteRestored() } else { report(.connected, isReturn: false) }
         let barriers = earlyBarriers
         earlyBarriers = []
         for barrier in barriers { raise(barrier) }
@@ -249,12 +267,15 @@ package final class Receiver: BusHearer {
         guard isReplacement || isAwaited, unrestored == 0 else { return }
         if isReplacement { counters.reconnects.increment() }
         (isReplacement, isAwaited) = (false, false)
-        reportConnection(loss: nil)
+        report(.connected, isReturn: true)
     }
 
-    private func reportConnection(loss: NotifyBusError?) {
+    /// - Parameter isOver: whether nobody wants the connection any more.
+    private func report(_ change: NotifyCenter.ConnectionChange, isReturn: Bool, isOver: Bool = false) {
         guard let onConnectionChange else { return }
-        if let callbacks { callbacks.enqueue { onConnectionChange(loss) } } else { onConnectionChange(loss) }
+        connectionState?.note(isOver ? nil : change)
+        guard let callbacks else { return onConnectionChange(change, isReturn) }
+        callbacks.enqueue { onConnectionChange(change, isReturn) }
     }
 
     func linkIsLost() {
@@ -299,7 +320,7 @@ package final class Receiver: BusHearer {
         isReplacement = hasLost
         let isNews = hasLost && wasReady || hasWaiters && !hasLost && !isAwaited
         isAwaited = hasWaiters && !hasLost
-        if isNews { reportConnection(loss: error) }
+        if isNews || wasReady { report(.disconnected(error), isReturn: isNews, isOver: !isWanted) }
         return isWanted
     }
 

@@ -246,6 +246,16 @@ final class Registry: Sendable {
         })
     }
 
+    /// Who hears a name.
+    func audience(of name: NotifyName) -> Audience { state.withLock { $0.topics.audience(of: name) } }
+
+    /// Everything that waited for the bus is live.
+    func settleWaiting() {
+        settle(absence: nil) { topics in
+            topics.forEach { if case .adding = $0.state { $0.state = .active } }
+        }
+    }
+
     /// Fails everything pending, and accepts nothing more.
     func close() {
         settle(changing: { state in

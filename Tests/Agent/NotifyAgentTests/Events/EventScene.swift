@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
 import NotifyCore
 import TestSupport
 import Testing
@@ -56,7 +55,7 @@ final class EventScene: Sendable {
     /// Records what is heard of a name, until the observation is cancelled.
     func observe(_ name: NotifyName) throws -> (heard: Counter, observation: NotifyCenter.Observation) {
         let heard = Counter()
-        let observation = try center.addObserver(for: .name(name)) { _ in heard.add() }
+        let observation = try center.addObserver(for: name, timeout: .seconds(25)) { _ in heard.add() }
         // The agent knows of it, and the source has reported.
         _ = try state(of: name)
         return (heard, observation)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
 import NotifyCore
 import TestSupport
 import Testing
@@ -305,7 +304,7 @@ struct EventTests {
         let lines = (0..<1_024).map { "file = com.example.many.\($0 % 512) FOLDER/\($0)/file\n" }.joined()
         let scene = try EventScene(.daemon, configuration: lines)
         let observations = try (0..<512).map {
-            try scene.center.addObserver(for: .name(NotifyName("com.example.many.\($0)"))) { _ in }
+            try scene.center.addObserver(for: NotifyName("com.example.many.\($0)"), timeout: .seconds(25)) { _ in }
         }
         #expect(try waitUntil { try scene.status().contains("com.example.many.511  live") })
         #expect(try sleeps(scene.process, for: "3s"))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
 import NotifyCore
 import TestSupport
 import Testing
@@ -142,7 +141,7 @@ struct SessionEventTests {
         #expect(lock.heard.wait(for: 4))
         #expect(try scene.state(of: "org.notifybus.session.lock") == 0)
         try saver.call(name, "SetActive", "b", "false")
-        try scene.center.synchronize()
+        try scene.center.synchronize(timeout: nil)
         #expect(lock.heard.value == 4)
         lock.observation.cancel()
         try saver.end()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import Synchronization
 import TestSupport
 
@@ -83,11 +83,16 @@ final class Machine: Sendable {
         let heard = Recorder<String>()
         let names = try names.map { try NotifyName($0) }
         if !names.isEmpty {
-            let observation = try center.addObserver(for: .names(names)) { heard.append($0.string) }
+            let observation = try center.addObserver(matching: .names(names), timeout: .seconds(25)) {
+                heard.append($0.string)
+            }
             observations.withLock { $0.append(observation) }
         }
         if !prefixes.isEmpty {
-            let observation = try center.addObserver(for: .any(of: prefixes.map { .prefix($0) })) {
+            let observation = try center.addObserver(
+                matching: NotifySubject(prefixes: prefixes.map { NamePrefix($0) }),
+                timeout: .seconds(25)
+            ) {
                 heard.append($0.string)
             }
             observations.withLock { $0.append(observation) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -17,13 +17,13 @@ import Testing
         try bus.restart()
         let center = NotifyCenter(bus: .address(bus.address))
         let isHeard = try waitUntil {
-            try center.post("b")
+            try center.postOnceConnected("b")
             return try program.waitForOutput(containing: "").contains("b\n")
         }
         #expect(isHeard)
         // By now the other has been registered as well, or is next.
         let bothAreHeard = try waitUntil {
-            try center.post("a")
+            try center.postOnceConnected("a")
             return try program.waitForOutput(containing: "").contains("a\n")
         }
         #expect(bothAreHeard)
@@ -40,7 +40,7 @@ import Testing
         try bus.restart()
         let center = NotifyCenter(bus: .address(bus.address))
         let isHeard = try waitUntil {
-            try center.post("a")
+            try center.postOnceConnected("a")
             return try program.waitForOutput(containing: "").contains("a\n")
         }
         #expect(isHeard)
@@ -56,7 +56,9 @@ import Testing
         try bus.restart()
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Recorder<String>()
-        let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
+        let observation = try center.addObserver(matching: .everything, timeout: .seconds(25)) {
+            heard.appendFromBus($0.string)
+        }
         let isHeard = try waitUntil {
             try program.writeInput("b\n")
             return heard.elements.contains("b")
@@ -77,7 +79,7 @@ import Testing
         for environment in choices {
             let program = try start(productPath("darwin-programs"), ["endless-observer"], environment: environment)
             try program.waitForOutput(containing: "ready\n")
-            try NotifyCenter(bus: .address(bus.address)).post("a")
+            try NotifyCenter(bus: .address(bus.address)).postOnceConnected("a")
             #expect(try program.waitForOutputLines(2) == ["ready", "a"])
         }
     }
@@ -87,7 +89,7 @@ import Testing
         let bus = try PrivateBus(kind)
         let center = NotifyCenter(bus: .address(bus.address))
         let heard = Counter()
-        let observation = try center.addObserver(for: "a") { _ in heard.add() }
+        let observation = try center.addObserver(for: "a", timeout: .seconds(25)) { _ in heard.add() }
         for count in 1...20 {
             #expect(try bus.lines(of: "darwin-programs", "post-and-exit") == [])
             #expect(heard.wait(for: count))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -42,7 +42,7 @@ import Testing
         let program = try bus.startProgram(form, "observer-with-context")
         try program.waitForOutput(containing: "ready\n")
         let center = NotifyCenter(bus: .address(bus.address))
-        for _ in 1...3 { try center.post("com.example.settings.changed") }
+        for _ in 1...3 { try center.postOnceConnected("com.example.settings.changed") }
         let name = "com.example.settings.changed"
         #expect(try program.waitForOutputLines(4) == ["ready", "1 \(name)", "2 \(name)", "3 \(name)"])
     }

@@ -12,25 +12,23 @@ actor Settings {
     private(set) var version = 0
 
     func start(_ center: NotifyCenter) async throws {
-        observation = try await center.addObserver(for: .name(.changed)) { [weak self] _ in
+        observation = try await center.addObserver(for: .changed) { [weak self] _ in
             Task { await self?.reload() }
         }
     }
 
     func stop() async {
-        await observation?.cancel()
+        await observation?.cancelAndWait()
         observation = nil
     }
 
     func follow(_ center: NotifyCenter) async throws {
-        for await name in try await center.notifications(for: "com.example.settings.changed") where name == .changed {
-            reload()
-        }
+        for await _ in try await center.notifications(for: .changed) { reload() }
     }
 
     func set(_ center: NotifyCenter) async throws {
         version += 1
-        try await center.post(.changed)
+        try center.post(.changed)
         try await center.flush()
         try await center.synchronize()
     }

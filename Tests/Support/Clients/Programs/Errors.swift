@@ -14,6 +14,7 @@ func wait(_ center: NotifyCenter) async throws -> Bool {
 
 func postIfThereIsABus(_ center: NotifyCenter) throws {
     do {
+        try center.connect(timeout: .seconds(1))
         try center.post("com.example.done")
     } catch let error where error.code == .noBus {
         print(error)
@@ -22,7 +23,7 @@ func postIfThereIsABus(_ center: NotifyCenter) throws {
 
 func observe(_ text: String, _ center: NotifyCenter) -> NotifyCenter.Observation? {
     do throws(NotifyBusError) {
-        return try center.addObserver(for: .name(NotifyName(text))) { print($0) }
+        return try center.addObserver(for: NotifyName(text), timeout: .seconds(5)) { print($0) }
     } catch {
         switch error.code {
         case .invalidName, .notPermitted: print("wrong name:", error)
@@ -33,12 +34,35 @@ func observe(_ text: String, _ center: NotifyCenter) -> NotifyCenter.Observation
     }
 }
 
+/// What stands in for a center in a test may throw and say the same.
+struct Unreachable {
+    func post(_ name: NotifyName) throws(NotifyBusError) {
+        throw NotifyBusError(.notPermitted, "'\(name)' belongs to another user.")
+    }
+
+    var change: NotifyCenter.ConnectionChange { .disconnected(NotifyBusError(.noBus, "There is no bus.")) }
+}
+
+/// A bus for tests.
+func pingIsAnswered() async throws -> Bool {
+    let bus = NotifyCenter.Bus.inProcess()
+    let (server, client) = (NotifyCenter(bus: bus), NotifyCenter(bus: bus))
+    let observation = try await server.addObserver(for: "com.example.ping") { _ in try? server.post("com.example.pong")
+    }
+    defer { observation.cancel() }
+    bus.disconnect()
+    bus.reconnect()
+    return try await client.next(of: "com.example.pong", timeout: .seconds(5)) {
+        try client.post("com.example.ping")
+    } == "com.example.pong"
+}
+
 /// Values that may get more cases.
 func describe(_ center: NotifyCenter, _ change: NotifyCenter.ConnectionChange) -> [String] {
     var texts: [String] = []
     switch change.kind {
     case .disconnected: texts.append("away")
-    case .reconnected: texts.append("back")
+    case .connected: texts.append("there")
     default: break
     }
     switch center.lifecycle.state {

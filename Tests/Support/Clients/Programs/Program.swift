@@ -6,7 +6,7 @@ import NotifyBus
     static func main() async throws {
         let settings = Settings()
         try await settings.start(.session)
-        let heard = try await NotifyCenter.session.next(of: .name(.changed), timeout: .seconds(60)) {
+        let heard = try await NotifyCenter.session.next(of: .changed, timeout: .seconds(60)) {
             try await settings.set(.session)
         }
         await settings.stop()

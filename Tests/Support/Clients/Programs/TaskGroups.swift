@@ -6,7 +6,7 @@ import NotifyBus
 func followAll(_ center: NotifyCenter) async throws {
     let (first, second) = (
         try await center.notifications(for: "com.example.a"),
-        try await center.notifications(for: .prefix("com.example.b."))
+        try await center.notifications(matching: .prefix("com.example.b."))
     )
     await withTaskGroup(of: Void.self) { group in
         for sequence in [first, second] {
@@ -21,7 +21,7 @@ func followAll(_ center: NotifyCenter) async throws {
 func first(of names: [NotifyName], _ center: NotifyCenter) async throws -> NotifyName? {
     try await withThrowingTaskGroup(of: NotifyName.self) { group in
         for name in names {
-            group.addTask { try await center.next(of: .name(name)) }
+            group.addTask { try await center.next(of: name) }
         }
         defer { group.cancelAll() }
         return try await group.next()
@@ -51,6 +51,6 @@ func observeInGroup(_ center: NotifyCenter) async throws {
         group.addTask {
             for await name in try await center.notifications(for: "com.example.a") { print(name) }
         }
-        group.addTask { try await center.post("com.example.a") }
+        group.addTask { try center.post("com.example.a") }
     }
 }

@@ -10,20 +10,23 @@ import NotifyBus
     private var task: Task<Void, any Error>?
 
     /// From a callback of a toolkit, which is not asynchronous.
-    func appear() throws {
-        observation = try NotifyCenter.session.addObserver(for: .name(.changed), on: MainActor.shared) { [weak self] in
-            self?.title = $0.string
+    func appear() {
+        task = Task {
+            observation = try await NotifyCenter.session.addObserver(for: .changed, on: MainActor.shared) {
+                [weak self] in
+                self?.title = $0.rawValue
+            }
         }
     }
 
     func appearWhenReady() async throws {
         observation = try await NotifyCenter.session.addObserver(
-            for: .prefix("com.example."),
+            matching: .prefix("com.example."),
             on: MainActor.shared
         ) { [weak self] in self?.heard($0) }
     }
 
-    func heard(_ name: NotifyName) { title = name.string }
+    func heard(_ name: NotifyName) { title = name.rawValue }
 
     func disappear() {
         observation = nil
@@ -32,14 +35,17 @@ import NotifyBus
 
     func follow() {
         task = Task {
-            for await name in try await NotifyCenter.session.notifications(for: .everything) { title = name.string }
+            for await name in try await NotifyCenter.session.notifications(matching: .everything) {
+                title = name.rawValue
+            }
         }
     }
 
     /// By the main queue, as before Swift's concurrency.
     func followByQueue() throws {
-        observation = try NotifyCenter.session.addObserver(for: "com.example.x", queue: .main) { [weak self] name in
-            MainActor.assumeIsolated { self?.title = name.string }
+        observation = try NotifyCenter.session.addObserver(for: "com.example.x", queue: .main, timeout: .seconds(5)) {
+            [weak self] name in
+            MainActor.assumeIsolated { self?.title = name.rawValue }
         }
     }
 
@@ -49,14 +55,14 @@ import NotifyBus
     }
 
     func followConnection() async {
-        for await change in NotifyCenter.session.connectionChanges() { title = "\(change.kind)" }
+        for await change in NotifyCenter.session.connectionChanges() { title = "\(change)" }
     }
 
     func ask() async throws {
         let answer = try await NotifyCenter.session.next(of: "com.example.pong", timeout: .seconds(5)) {
             title = "asking"
-            try await NotifyCenter.session.post("com.example.ping")
+            try NotifyCenter.session.post("com.example.ping")
         }
-        title = answer.string
+        title = answer.rawValue
     }
 }

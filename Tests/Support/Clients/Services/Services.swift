@@ -13,10 +13,13 @@ struct Reloader: Service {
     let apply: @Sendable (ConfigReader) async -> Void
 
     func run() async throws {
-        // Observe first, then look.
-        let changes = try await center.notifications(for: "com.example.config.changed")
-        try await reload()
-        for await _ in changes.cancelOnGracefulShutdown() { try await reload() }
+        try await cancelWhenGracefulShutdown {
+            try await center.withNotifications(for: "com.example.config.changed") { changes in
+                // Observe first, then look.
+                try await reload()
+                for await _ in changes { try await reload() }
+            }
+        }
     }
 
     private func reload() async throws {
@@ -29,9 +32,9 @@ struct Announcer: Service {
     let center: NotifyCenter
 
     func run() async throws {
-        try await center.post("com.example.service.up")
+        try center.post("com.example.service.up")
         try? await gracefulShutdown()
-        try await center.post("com.example.service.down")
+        try center.post("com.example.service.down")
         try await center.flush()
     }
 }

@@ -4,7 +4,7 @@
 // swift-format-ignore-file: NeverForceUnwrap
 
 import DarwinNotify
-import NotifyBus
+import NotifyCore
 
 /// Programs that each test one rule of the functions.
 ///
