@@ -68,6 +68,10 @@ import Testing
             ]
         ),
         (
+            "A Swift closure that is passed",
+            ["what is no block is refused, such as a Swift closure in a declaration by hand"]
+        ),
+        (
             "The handler is a block in Swift too.",
             [
                 "a closure on the main queue, which ends its own registration",
@@ -79,8 +83,9 @@ import Testing
             ["a child learns that it is disconnected, takes nothing from its parent, and can execute a program"]
         ),
         (
-            "`notify_monitor_file` follows the vnode.",
+            "`notify_monitor_file` follows the vnode",
             [
+                "attributes of what is in a folder count only for who heeds them",
                 "each creation, write and removal is notified once, to the token only",
                 "a file is found through links and folders that appear later, and each is notified once",
             ]
