@@ -106,8 +106,14 @@ final class Launching: PostListener {
         for id in changed.filter({ !$0.hold }).map(\.id) { allow(id, false) }
         guard changed.contains(where: \.hold) else { return }
         lastQuestion += 1
-        link.callBus("GetId", []) { [self, lastQuestion] _ in
-            guard lastQuestion == self.lastQuestion else { return }
+        // The post follows in this turn of the loop, and so is before the second question.
+        allowLater(lastQuestion, rounds: 2)
+    }
+
+    private func allowLater(_ question: UInt64, rounds: Int) {
+        link.callBus("GetId", []) { [self] _ in
+            guard question == lastQuestion else { return }
+            if rounds > 1 { return allowLater(question, rounds: rounds - 1) }
             for id in changedConditions.filter(\.hold).map(\.id) { allow(id, true) }
         }
     }
