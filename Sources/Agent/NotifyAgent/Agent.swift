@@ -160,7 +160,8 @@ package final class Agent: CallHandler, PostListener {
         self.launching = launching
         launching.load()
         // The launcher hears the names itself, as it must know who posted. This only records that they are wanted.
-        handle(.agentObserves(launching.subjects))
+        handle(.agentObserves(launching.wanted))
+        launching.statesHaveChanged()
     }
 
     func makeLaunching() -> Launching {
@@ -175,6 +176,7 @@ package final class Agent: CallHandler, PostListener {
             isOver: { [unowned self] in isOver },
             workHasEnded: { [unowned self] in endDelayIfOver() },
             filesHaveChanged: { [unowned self] in loadLaunches() },
+            state: { [unowned self] name in coordinator.knownState(of: name) },
             warn: { [logger] text in logger.warning(text) }
         )
         return Launching(receiver, session, servesMachine: identity.servesMachine, on: loop, environment)

@@ -10,6 +10,11 @@ extension Agent {
     /// Passes an event to the coordinator, and carries out the effects.
     func handle(_ event: Event) {
         pump.handle(event) { for effect in coordinator.handle($0, at: .now) { perform(effect) } }
+        switch event {
+        case .setNameState, .swapNameState, .eventState, .register, .inherit, .heritageIsOld:
+            launching?.statesHaveChanged()
+        default: break
+        }
     }
 
     private func perform(_ effect: Effect) {
@@ -71,6 +76,8 @@ extension Agent {
             ends.end(id, name)
             if relaying.forget(name) { alarms.set(.relaying, at: relaying.restTime) }
             launching?.hasLeft(id)
+            events.holds.forget(name)
+            endDelayIfOver()
         case .present(let process): if let facts = coordinator.facts(of: process) { sources.present(facts) }
         case .forgetProcess(let process):
             launching?.forget(process)
@@ -288,6 +295,8 @@ extension Agent {
                 ).arguments
             case .connections(let count): AgentInterface.ConnectionCount(UInt32(count)).arguments
             case .stamp(let stamp): AgentInterface.SetNameState.Answer(stamp).arguments
+            case .swapped(let value, let stamp):
+                AgentInterface.SwapNameState.Answer(value: value, stamp: stamp).arguments
             case .value(let value): AgentInterface.GetNameState.Answer(value).arguments
             }
         self.answer(call, .success(arguments))

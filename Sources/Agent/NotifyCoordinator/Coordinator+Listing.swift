@@ -82,6 +82,13 @@ extension Coordinator {
     package func id(of name: String) -> ConnectionID? { directory.id(of: name) }
     package func name(of id: ConnectionID) -> String? { directory[id]?.name }
     package func isRelayed(_ id: ConnectionID) -> Bool { directory[id]?.isRelayed ?? false }
+    /// The state of a name; nil if it is an event's and not known.
+    package func knownState(of name: NotifyName) -> UInt64? {
+        configuration.events.contains(name) ? eventStates[name] : nameStates[name]
+    }
+
+    /// Whether a connection hears posts.
+    package func hears(_ id: ConnectionID) -> Bool { directory[id]?.state == .foreground }
     package func user(of name: String) -> UInt32? { directory.id(of: name).flatMap { directory[$0]?.user } }
     package func subjects(of id: ConnectionID) -> Subjects? { directory[id]?.subjects }
     package func connections(of process: ProcessID) -> [ConnectionID] { directory.connections(of: process) }

@@ -170,6 +170,10 @@ package struct Coordinator {
             accept(call) { coordinator throws(Refusal) in
                 try coordinator.setNameState(call, caller, name, value)
             }
+        case .swapNameState(let call, let caller, let name, let old, let new):
+            accept(call) { coordinator throws(Refusal) in
+                try coordinator.swapNameState(call, caller, name, old, new)
+            }
         case .getNameState(let call, let name): emit(.answer(call, .value(eventStates[name] ?? nameStates[name])))
         case .eventState(let name, let value):
             eventStates[name] = value
@@ -272,17 +276,38 @@ package struct Coordinator {
 
 extension Coordinator {
     mutating func setNameState(_ call: CallID, _ caller: Caller, _ name: NotifyName, _ value: UInt64) throws(Refusal) {
+        try checkState(of: name, caller)
+        answer(call, .stamp(nameStates.set(value, of: name, now: stamp)))
+        haveStatesKept(of: [name])
+    }
+
+    mutating func swapNameState(
+        _ call: CallID,
+        _ caller: Caller,
+        _ name: NotifyName,
+        _ old: UInt64,
+        _ new: UInt64
+    ) throws(Refusal) {
+        try checkState(of: name, caller)
+        let present = nameStates[name]
+        guard present == old else { return answer(call, .swapped(present, stamp: 0)) }
+        answer(call, .swapped(present, stamp: nameStates.set(new, of: name, now: stamp)))
+        haveStatesKept(of: [name])
+    }
+
+    /// Throws if the name has no state, or the caller may not set it.
+    private func checkState(of name: NotifyName, _ caller: Caller) throws(Refusal) {
         guard !configuration.events.contains(name) else {
             throw Refusal(.accessDenied, "Only the agent can set the state of '\(name)'.")
         }
         guard maySetState(of: name, caller.user) else {
             throw Refusal(.accessDenied, "Only its owner and root can set the state of '\(name)'.")
         }
-        guard observedNames.containsExactly(name) || nameStates.isPinned(name) else {
+        let hasState =
+            observedNames.containsExactly(name) || nameStates.isPinned(name) || nameStates.isHandedOver(name)
+        guard hasState else {
             throw Refusal(.notObserved, "No connection observes '\(name)', so it has no state.")
         }
-        answer(call, .stamp(nameStates.set(value, of: name, now: stamp)))
-        haveStatesKept(of: [name])
     }
 
     /// The same permission as to post the name.

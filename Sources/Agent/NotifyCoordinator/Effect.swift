@@ -105,6 +105,8 @@ package enum Effect: Sendable {
         case registered(LifecycleState, pending: [NotifyName], isComplete: Bool)
         case connections(Int)
         case stamp(UInt64)
+        /// What a state was, and the stamp of the new one, or 0 if it has stayed.
+        case swapped(UInt64, stamp: UInt64)
         case value(UInt64)
     }
 

@@ -25,6 +25,8 @@ package enum Event: Sendable {
     /// A person undoes what was set; for everyone if there is no target.
     case release(CallID, by: Caller, Target?)
     case setNameState(CallID, by: Caller, NotifyName, UInt64)
+    /// Sets a state if it is the first of the two.
+    case swapNameState(CallID, by: Caller, NotifyName, UInt64, UInt64)
     case getNameState(CallID, NotifyName)
     /// A person turns naps off, or on again.
     case setNaps(CallID, by: Caller, Bool)

@@ -35,6 +35,14 @@ enum ConfigurationCheck {
                     "\(file.path): \(names.joined(separator: ", "))\(more > 0 ? " and \(more) more" : "")"
                         + " → \(status.action) \(status.program)\(entry.isEnabled ? "" : " (enabled = no)")"
                 )
+                var mistakes = NameMistake.lines(
+                    for: entry.subjects.names.sorted { $0.string < $1.string } + entry.conditions.map(\.name)
+                )
+                let events = SystemEvent.all.filter(\.state.isEmpty).map(\.name)
+                for condition in entry.conditions where events.contains(condition.name) {
+                    mistakes.append("'\(condition.name)' has no state, so nothing can depend on it")
+                }
+                lines += mistakes.map { "\(file.path): \($0)" }
             case .failure(let fault):
                 faults += 1
                 lines.append(fault.text(in: file.path))

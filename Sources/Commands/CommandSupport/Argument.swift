@@ -93,8 +93,13 @@ extension NotifyName {
     /// The name given by an operand. One that would not leave this process is refused: to post it or to wait for it in a
     /// process of its own has no effect.
     ///
-    /// - Parameter consequence: follows "is not a valid name" in the message, as in ", so nothing was posted".
-    package init(operand: Argument, consequence: String = "") throws(UsageError) {
+    /// - Parameters:
+    ///   - isLiteral: whether it may have a blank at an end, which is a mistake otherwise.
+    ///   - consequence: follows "is not a valid name" in the message, as in ", so nothing was posted".
+    package init(operand: Argument, isLiteral: Bool, consequence: String = "") throws(UsageError) {
+        if !isLiteral, let blank = NameMistake.blank(in: operand.bytes) {
+            throw UsageError("\(operand.quoted) \(blank)\(consequence)\(NameMistake.remedy)")
+        }
         do throws(NotifyBusError) {
             try self.init(utf8: operand.bytes)
         } catch {

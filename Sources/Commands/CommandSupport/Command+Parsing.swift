@@ -108,7 +108,7 @@ extension Command {
         let name = UnsafeRawBufferPointer(rebasing: body[..<(equals ?? body.endIndex)])
         guard let option = option(where: { name.elementsEqual($0.long.utf8) }) else {
             let spelling = "--" + Printable.text(name, limit: 60)
-            throw unknown(spelling, suggestion: nearest(to: name, among: options.map(\.long)))
+            throw unknown(spelling, suggestion: nearestWord(to: name, among: options.map(\.long)))
         }
         let spelling = "--" + option.long
         switch option.action {
@@ -176,30 +176,28 @@ extension Command {
         }
         let operand = operands.removeFirst()
         if let name = names.first(where: { operand.bytes.elementsEqual($0.utf8) }) { return name }
-        if let near = nearest(to: operand.bytes, among: names) {
+        if let near = nearestWord(to: operand.bytes, among: names) {
             throw UsageError("unknown command \(operand.quoted); did you mean '\(near)'?")
         }
         throw UsageError("unknown command \(operand.quoted); see '\(name) --help'")
     }
 }
 
-extension Command {
-    /// The one among `words` that was most likely meant by `name`; nil if none is close.
-    func nearest(to name: UnsafeRawBufferPointer, among words: [String]) -> String? {
-        // Longer than any option by more than a typo.
-        guard name.count < 40 else { return nil }
-        let beginnings = words.filter { $0.utf8.starts(with: name) }
-        if beginnings.count == 1 { return beginnings[0] }
-        var best: (word: String, distance: Int)?
-        for word in words {
-            let distance = editDistance(Array(name), Array(word.utf8))
-            if distance < best?.distance ?? Int.max {
-                best = (word, distance)
-            }
+/// The one among `words` that was most likely meant by `name`; nil if none is close.
+func nearestWord(to name: UnsafeRawBufferPointer, among words: [String]) -> String? {
+    // Longer than any word by more than a typo.
+    guard name.count < 40 else { return nil }
+    let beginnings = words.filter { $0.utf8.starts(with: name) }
+    if beginnings.count == 1 { return beginnings[0] }
+    var best: (word: String, distance: Int)?
+    for word in words {
+        let distance = editDistance(Array(name), Array(word.utf8))
+        if distance < best?.distance ?? Int.max {
+            best = (word, distance)
         }
-        guard let best, best.distance <= max(1, best.word.utf8.count / 3) else { return nil }
-        return best.word
     }
+    guard let best, best.distance <= max(1, best.word.utf8.count / 3) else { return nil }
+    return best.word
 }
 
 /// How many bytes must be inserted, deleted, replaced or swapped with their neighbour to turn `a` into `b`.

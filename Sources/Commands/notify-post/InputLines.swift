@@ -7,6 +7,7 @@ import NotifyCore
 /// Posts the names read from standard input, one per line.
 struct InputLines {
     private var reader: LineReader
+    private let isLiteral: Bool
     private var number = 0
     /// The last line that the bus is known to have accepted.
     private var confirmed = 0
@@ -16,7 +17,9 @@ struct InputLines {
     /// Whether a line was not a valid name or could not be posted.
     private(set) var hasFailed = false
 
-    init(deadline: Deadline?) {
+    /// - Parameter isLiteral: whether a name may have blanks at its ends.
+    init(deadline: Deadline?, isLiteral: Bool) {
+        self.isLiteral = isLiteral
         reader = LineReader(descriptor: STDIN_FILENO, deadline: deadline)
     }
 
@@ -66,6 +69,9 @@ struct InputLines {
         by poster: inout Poster,
         _ diagnostics: Diagnostics
     ) throws(PostFailure) {
+        if !isLiteral, let blank = NameMistake.blank(in: bytes) {
+            return report("'\(Printable.text(bytes, limit: 60))' \(blank)\(NameMistake.remedy)", diagnostics)
+        }
         let name: NotifyName
         do throws(NotifyBusError) {
             name = try self.name(bytes)

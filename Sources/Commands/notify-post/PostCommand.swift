@@ -8,6 +8,8 @@ struct PostSettings: CommonSettings {
     var common = CommonOptions()
     /// How long the whole command may take.
     var timeout: Duration?
+    /// Whether a name may have blanks at its ends.
+    var isLiteral = false
 }
 
 /// `notify-post`: posts the names on the command line, and in place of `-` those from standard input.
@@ -33,7 +35,12 @@ enum PostCommand {
                 group: "Posting",
                 help: "Give up with status 2 if the bus has not accepted every post after DURATION, which includes "
                     + "connecting and reading. Examples: 500ms, 2s, 1h30m; a plain number means seconds."
-            ) { $0.timeout = $1 }
+            ) { $0.timeout = $1 },
+            .flag(
+                "literal",
+                group: "Posting",
+                help: "Take each NAME as it stands, with blanks at its ends; otherwise they are an error."
+            ) { $0.isLiteral = true },
         ]
             + Option.common(
                 quiet: "Print nothing but errors (the default).",
@@ -60,8 +67,8 @@ enum PostCommand {
     static func run(_ arguments: [Argument]) -> ExitCode {
         var diagnostics = Diagnostics(command: command.name)
         var settings = PostSettings()
-        let beginning = command.begin(arguments, &settings, &diagnostics) { operands, _ throws(UsageError) in
-            try self.items(operands)
+        let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
+            try self.items(operands, isLiteral: settings.isLiteral)
         }
         let items: [Item]
         switch beginning {
@@ -71,7 +78,7 @@ enum PostCommand {
         let deadline = settings.timeout.map { Deadline(after: $0) }
         var poster = Poster(NotifyCenter(bus: settings.common.notifyBus), until: deadline)
         do throws(PostFailure) {
-            let code = try post(items, by: &poster, until: deadline, diagnostics)
+            let code = try post(items, settings, by: &poster, until: deadline, diagnostics)
             if poster.isAgentLate {
                 diagnostics.detail("the agent did not answer; it may not start programs for what was posted")
             }
@@ -84,7 +91,7 @@ enum PostCommand {
     }
 
     /// All operands, each validated before anything is posted.
-    private static func items(_ operands: Operands) throws(UsageError) -> [Item] {
+    private static func items(_ operands: Operands, isLiteral: Bool) throws(UsageError) -> [Item] {
         var items: [Item] = []
         var readsInput = false
         for operand in operands.beforeDashes {
@@ -93,11 +100,11 @@ enum PostCommand {
                 readsInput = true
                 items.append(.standardInput)
             } else {
-                items.append(.name(try name(operand)))
+                items.append(.name(try name(operand, isLiteral: isLiteral)))
             }
         }
         for operand in operands.afterDashes ?? [] {
-            items.append(.name(try name(operand)))
+            items.append(.name(try name(operand, isLiteral: isLiteral)))
         }
         if items.isEmpty {
             throw UsageError("no name given; try '\(command.name) com.example.done', or '-' to read standard input")
@@ -105,12 +112,13 @@ enum PostCommand {
         return items
     }
 
-    private static func name(_ operand: Argument) throws(UsageError) -> NotifyName {
-        try NotifyName(operand: operand, consequence: ", so nothing was posted")
+    private static func name(_ operand: Argument, isLiteral: Bool) throws(UsageError) -> NotifyName {
+        try NotifyName(operand: operand, isLiteral: isLiteral, consequence: ", so nothing was posted")
     }
 
     private static func post(
         _ items: [Item],
+        _ settings: PostSettings,
         by poster: inout Poster,
         until deadline: Deadline?,
         _ diagnostics: Diagnostics
@@ -125,7 +133,7 @@ enum PostCommand {
             case .standardInput:
                 // If names are typed or arrive slowly, report a missing bus right away.
                 try poster.confirm()
-                var lines = InputLines(deadline: deadline)
+                var lines = InputLines(deadline: deadline, isLiteral: settings.isLiteral)
                 try lines.post(by: &poster, diagnostics)
                 if lines.hasFailed { code = .failed }
             }

@@ -49,6 +49,17 @@ struct StateAgent {
         }
     }
 
+    /// Sets a state if it is `old`.
+    ///
+    /// - Returns: what it was.
+    func swap(_ old: UInt64, for new: UInt64, of name: NotifyName) throws(CommandFailure) -> UInt64 {
+        do throws(AgentError) {
+            return try center.swapState(old, for: new, of: name, timeout: timeLimit())
+        } catch {
+            throw failure(error)
+        }
+    }
+
     func post(_ name: NotifyName) throws(CommandFailure) {
         do throws(NotifyBusError) {
             try center.postOnceConnected(name)

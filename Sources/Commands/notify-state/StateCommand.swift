@@ -19,8 +19,18 @@ enum StateCommand {
         }
         do throws(CommandFailure) {
             switch request {
-            case .get(let names): return try get(names, settings)
-            case .set(let name, let value): return try set(name, value, settings)
+            case .get(let names): return try get(names, settings, diagnostics)
+            case .set(let name, let value):
+                return try change(name, settings) { agent throws(CommandFailure) in try agent.set(value, of: name) }
+            case .add(let name, let amount, let isNegative):
+                return try change(name, settings) { agent throws(CommandFailure) in
+                    try add(amount, isNegative: isNegative, to: name, agent, settings)
+                }
+            case .swap(let name, let old, let new):
+                return try change(name, settings) { agent throws(CommandFailure) in
+                    let present = try agent.swap(old, for: new, of: name)
+                    if present != old { throw CommandFailure("the state is \(present), not \(old)") }
+                }
             case .wait(let name): return try StateWatcher([name], settings, diagnostics).wait(settings.condition)
             case .watch(let names): return try StateWatcher(names, settings, diagnostics).watch()
             }
@@ -31,24 +41,57 @@ enum StateCommand {
         }
     }
 
-    private static func get(_ names: [NotifyName], _ settings: StateSettings) throws(CommandFailure) -> ExitCode {
+    private static func get(
+        _ names: [NotifyName],
+        _ settings: StateSettings,
+        _ diagnostics: Diagnostics
+    ) throws(CommandFailure) -> ExitCode {
         let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? StateAgent.limit))
         let output = StateOutput(settings, hasNames: names.count > 1)
         for name in names {
             if try !output.write(name, agent.state(of: name)) { break }
         }
+        if settings.common.verbosity == .verbose {
+            AgentReport(agent.center, settings.common.notifyBus).obstacles(to: names).forEach(diagnostics.error)
+        }
         return .done
     }
 
-    private static func set(
+    /// Changes a state, and posts the name if asked to.
+    private static func change(
         _ name: NotifyName,
-        _ value: UInt64,
-        _ settings: StateSettings
+        _ settings: StateSettings,
+        _ body: (StateAgent) throws(CommandFailure) -> Void
     ) throws(CommandFailure) -> ExitCode {
         let agent = StateAgent(settings.common, until: Deadline(after: settings.timeout ?? StateAgent.limit))
-        try agent.set(value, of: name)
+        try body(agent)
         if settings.posts { try agent.post(name) }
         return .done
+    }
+
+    /// Adds to a state, and prints what it is then. Others may do the same at the same time.
+    private static func add(
+        _ amount: UInt64,
+        isNegative: Bool,
+        to name: NotifyName,
+        _ agent: StateAgent,
+        _ settings: StateSettings
+    ) throws(CommandFailure) {
+        var old = try agent.state(of: name)
+        while true {
+            let (new, isOutside) =
+                isNegative ? old.subtractingReportingOverflow(amount) : old.addingReportingOverflow(amount)
+            if isOutside {
+                let bound = isNegative ? "less than 0" : "more than \(UInt64.max)"
+                throw CommandFailure("the state is \(old), and can't be \(bound)")
+            }
+            let present = try agent.swap(old, for: new, of: name)
+            if present == old {
+                _ = try StateOutput(settings, hasNames: false).write(name, new)
+                return
+            }
+            old = present
+        }
     }
 }
 
@@ -57,6 +100,8 @@ struct StateSettings: CommonSettings {
     var common = CommonOptions()
 
     var isJSON = false
+    /// Whether a name may have blanks at its ends.
+    var isLiteral = false
     var posts = false
     var condition: StateCondition?
     /// How long the whole command may take; nil for no limit where it waits for others.
@@ -74,6 +119,8 @@ extension StateCommand {
         usage: [
             "[get] [OPTION]... NAME...",
             "set [OPTION]... NAME VALUE",
+            "add [OPTION]... NAME N",
+            "swap [OPTION]... NAME OLD NEW",
             "wait [OPTION]... NAME",
             "watch [OPTION]... NAME...",
         ],
@@ -95,7 +142,8 @@ extension StateCommand {
             ("0", "Success, or the reader of the output went away."),
             (
                 "1",
-                "The agent refused: nobody observes NAME, it belongs to another user, or only the agent sets its state."
+                "The agent refused: nobody observes NAME, it belongs to another user, or only the agent sets its state. With "
+                    + "swap: the state is not OLD. With add: it would be less than 0."
             ),
             ("2", "The timeout expired."),
             ("64", "The command line was invalid."),
@@ -105,6 +153,7 @@ extension StateCommand {
         examples: [
             "notify-state com.example.battery",
             "notify-state set com.example.battery 80 --post",
+            "notify-state add com.example.jobs 1",
             "notify-state wait com.example.ready --is 1 -t 30s",
             "notify-state watch com.example.battery",
         ]
@@ -113,7 +162,11 @@ extension StateCommand {
     private static var own: [Option<StateSettings>] {
         let group = "Options"
         return [
-            .flag("post", group: group, help: "With set: post NAME afterwards, so that its observers look.") {
+            .flag(
+                "post",
+                group: group,
+                help: "With set, add and swap: post NAME afterwards, so that its observers look."
+            ) {
                 $0.posts = true
             },
             .value("is", nil, "VALUE", .number, group: group, help: "With wait: wait until the state is VALUE.") {
@@ -125,6 +178,9 @@ extension StateCommand {
                 settings,
                 value throws(UsageError) in
                 try settings.set(.unequal(StateValue.parse(value)))
+            },
+            .flag("literal", group: group, help: "Take NAME as it stands, with blanks at its ends.") {
+                $0.isLiteral = true
             },
             .flag("json", group: group, help: "Print one JSON object per line, with name and state.") {
                 $0.isJSON = true
@@ -141,12 +197,14 @@ extension StateCommand {
 
 /// The command named by the first operand.
 enum StateVerb: String, CaseIterable {
-    case get, set, wait, watch
+    case get, set, add, swap, wait, watch
 
     var meaning: String {
         switch self {
         case .get: "Print the state of each NAME (the default command)."
         case .set: "Set the state of NAME, which some program must observe or agent.conf must list."
+        case .add: "Add N, which may be negative, to the state of NAME, and print it. No other change is lost."
+        case .swap: "Set the state of NAME to NEW if it is OLD; otherwise the status is 1."
         case .wait: "Wait for a state of NAME, or for any change without --is and --not, and print it."
         case .watch: "Print the state of each NAME and then each change, until a signal ends it."
         }

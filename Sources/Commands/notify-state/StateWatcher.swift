@@ -12,6 +12,8 @@ struct StateWatcher {
     private let names: [NotifyName]
     private let agent: StateAgent
     private let output: StateOutput
+    private let report: AgentReport
+    private let diagnostics: Diagnostics
     private let deadline: Deadline?
     private let wakeup: WakeDescriptor
     private let observation: NotifyCenter.Observation
@@ -23,6 +25,8 @@ struct StateWatcher {
         deadline = settings.timeout.map { Deadline(after: $0) }
         agent = StateAgent(settings.common, until: deadline)
         output = StateOutput(settings, hasNames: names.count > 1)
+        report = AgentReport(agent.center, settings.common.notifyBus)
+        self.diagnostics = diagnostics
         wakeup = try .ofCommand()
         let wakeup = wakeup
         observation = try agent.observe(names) { wakeup.signal() }
@@ -35,6 +39,9 @@ struct StateWatcher {
         var condition = condition
         var value = try agent.state(of: name)
         condition = condition ?? .unequal(value)
+        if condition?.holds(for: value) != true {
+            for line in report.obstacles(to: names) { diagnostics.notice(line) }
+        }
         while condition?.holds(for: value) != true {
             if try !sleep() { return .done }
             value = try look(at: name) ?? value
@@ -51,6 +58,7 @@ struct StateWatcher {
             values[name] = value
             if try !output.write(name, value) { return .done }
         }
+        if diagnostics.verbosity == .verbose { report.obstacles(to: names).forEach(diagnostics.error) }
         while true {
             if try !sleep() { return .done }
             for name in values.keys {

@@ -11,6 +11,12 @@ struct Child {
         case exited(Int32)
         case killed(Int32)
 
+        /// - Parameter status: as by waitpid(2); the macros of <sys/wait.h> are not imported.
+        init(_ status: Int32) {
+            // The low seven bits are the signal, the next byte the status.
+            self = status & 0x7f == 0 ? .exited((status >> 8) & 0xff) : .killed(status & 0x7f)
+        }
+
         /// How a shell reports it.
         var status: ExitCode {
             switch self {
@@ -29,37 +35,17 @@ struct Child {
         }
     }
 
-    /// A child's relation to the terminal.
-    enum Place {
-        /// In our process group, with our standard input: it may interact with the user.
-        case foreground
-        /// In a process group of its own, so that all of it can be terminated. There, reading from a terminal would
-        /// stop it, so a terminal is replaced by empty input.
-        case background
-    }
-
     let pid: pid_t
-    let place: Place
 
-    /// Starts a program, found in `$PATH`, the way a shell would: no signal is blocked, and none ignored except those
-    /// that were ignored before us.
+    /// Starts a program in our process group, with our standard input, so that it may interact with the user. No signal is
+    /// blocked, and none ignored except those that were ignored before us.
     ///
-    /// - Parameter variables: `NAME=value` each, in addition to our environment.
     /// - Returns: an error number if it can't be started.
-    static func start(_ arguments: [Argument], _ variables: [String], _ place: Place) -> Result<Child, Errno> {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        if place == .background, isatty(STDIN_FILENO) == 1 {
-            posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-        }
-
+    static func start(_ command: [Argument]) -> Result<Child, Errno> {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        var flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-        if place == .background { flags |= POSIX_SPAWN_SETPGROUP }
-        posix_spawnattr_setflags(&attributes, Int16(flags))
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
@@ -69,23 +55,30 @@ struct Child {
         sigaddset(&defaults, SIGPIPE)
         posix_spawnattr_setsigdefault(&attributes, &defaults)
 
+        var pid: pid_t = 0
+        let status = withExecution(of: command, []) { arguments, environment in
+            posix_spawnp(&pid, command[0].start, nil, &attributes, arguments, environment)
+        }
+        return status == 0 ? .success(Child(pid: pid)) : .failure(Errno(number: status))
+    }
+
+    /// Calls `body` with the arguments and the environment of a program.
+    ///
+    /// - Parameter variables: `NAME=value` each, in addition to our environment.
+    static func withExecution(
+        of arguments: [Argument],
+        _ variables: [String],
+        _ body: (
+            UnsafePointer<UnsafeMutablePointer<CChar>?>, UnsafePointer<UnsafeMutablePointer<CChar>?>
+        ) -> Int32
+    ) -> Int32 {
         var argumentPointers = arguments.map { UnsafeMutablePointer<CChar>?(UnsafeMutablePointer(mutating: $0.start)) }
         argumentPointers.append(nil)
         let own = variables.map { strdup($0) }
         defer { own.forEach { free($0) } }
         var environment = inheritedEnvironment(replacing: own) + own
         environment.append(nil)
-
-        var pid: pid_t = 0
-        let status = posix_spawnp(
-            &pid,
-            argumentPointers[0] ?? UnsafeMutablePointer(mutating: arguments[0].start),
-            &actions,
-            &attributes,
-            argumentPointers,
-            environment
-        )
-        return status == 0 ? .success(Child(pid: pid, place: place)) : .failure(Errno(number: status))
+        return body(argumentPointers, environment)
     }
 
     /// Our environment without the variables that `own` replaces, without the names from another `notify-wait` that has
@@ -119,15 +112,10 @@ struct Child {
         repeat {
             result = waitpid(pid, &status, WNOHANG)
         } while result < 0 && errno == EINTR
-        // The macros of <sys/wait.h> are not imported: the low seven bits are the signal, the next byte the status.
-        guard result == pid else { return nil }
-        return status & 0x7f == 0 ? .exited((status >> 8) & 0xff) : .killed(status & 0x7f)
+        return result == pid ? End(status) : nil
     }
 
-    /// Signals it, along with its own children if it has a process group of its own.
-    func signal(_ number: Int32) {
-        kill(place == .background ? -pid : pid, number)
-    }
+    func signal(_ number: Int32) { kill(pid, number) }
 }
 
 /// An error number.

@@ -8,10 +8,13 @@ import NotifyCore
 struct CommandRunner {
     private enum State {
         case idle
-        case running(Child, Run)
-        /// Asked to exit, to make room for another run; killed at the deadline.
-        case stopping(Child, deadline: Int64?)
+        case running(StartedRun, Run)
+        /// Asked to end; killed at the deadline, again and again: what is being started meanwhile is not found at once.
+        case stopping(StartedRun, deadline: Int64)
     }
+
+    /// How long a run may take to end, in nanoseconds, before it is killed.
+    static let patience: Int64 = 5_000_000_000
 
     private let command: [Argument]
     private let onBusy: WaitSettings.OnBusy
@@ -52,18 +55,20 @@ struct CommandRunner {
         case .queue, .each:
             if !waiting.add(run) { refuse(run) }
         case .drop:
-            diagnostics.detail("the command is still running; skipping '\(run.name)'")
+            diagnostics.detail("the command is still running; skipping \(run.subject)")
         case .restart:
             if !settles || replacement == nil {
                 replacement = run
             } else if replacement?.add(run) == false {
                 refuse(run)
             }
-            if case .running(let child, _) = state {
-                child.signal(SIGTERM)
-                state = .stopping(child, deadline: Clock.monotonic + 5_000_000_000)
-            }
+            if case .running(let started, _) = state { stop(started, by: SIGTERM) }
         }
+    }
+
+    /// Runs it for a heartbeat, unless it is running already.
+    mutating func beat(after count: Int) {
+        if isIdle { start(Run(heartbeatAfter: count)) }
     }
 
     private mutating func refuse(_ run: Run) {
@@ -72,10 +77,15 @@ struct CommandRunner {
             diagnostics.error(
                 settles
                     ? "skipping further names: \(WaitingRuns.limit) names are queued"
-                    : "skipping '\(run.name)' and all that follow: \(WaitingRuns.limit) runs are queued"
+                    : "skipping \(run.subject) and all that follow: \(WaitingRuns.limit) runs are queued"
             )
         }
         refused += 1
+    }
+
+    private mutating func stop(_ started: StartedRun, by number: Int32) {
+        started.signal(number)
+        state = .stopping(started, deadline: Clock.monotonic + CommandRunner.patience)
     }
 
     /// A child has exited; perhaps ours.
@@ -83,14 +93,14 @@ struct CommandRunner {
         switch state {
         case .idle:
             return
-        case .running(let child, let run):
-            guard let end = child.reap() else { return }
+        case .running(let started, let run):
+            guard let end = started.reap() else { return }
             if end != .exited(0) {
                 failure = end.status
-                diagnostics.error("the command for '\(run.name)' \(end.text)")
+                diagnostics.error("the command for \(run.subject) \(end.text)")
             }
-        case .stopping(let child, _):
-            guard child.reap() != nil else { return }
+        case .stopping(let started, _):
+            guard started.reap() != nil else { return }
         }
         state = .idle
         startNext()
@@ -98,9 +108,9 @@ struct CommandRunner {
 
     /// The deadline has passed.
     mutating func tick() {
-        if case .stopping(let child, .some) = state {
-            child.signal(SIGKILL)
-            state = .stopping(child, deadline: nil)
+        if case .stopping(let started, _) = state {
+            started.signal(SIGKILL)
+            state = .stopping(started, deadline: Clock.monotonic + 50_000_000)
         }
     }
 
@@ -109,9 +119,7 @@ struct CommandRunner {
         dropWaiting()
         switch state {
         case .idle: break
-        case .running(let child, _), .stopping(let child, _):
-            child.signal(number)
-            state = .stopping(child, deadline: nil)
+        case .running(let started, _), .stopping(let started, _): stop(started, by: number)
         }
     }
 
@@ -129,11 +137,11 @@ struct CommandRunner {
     }
 
     private mutating func start(_ run: Run) {
-        var variables = ["NOTIFY_NAME=" + run.name.string, "NOTIFY_COUNT=\(run.count)"]
+        var variables = ["NOTIFY_NAME=" + (run.name?.string ?? ""), "NOTIFY_COUNT=\(run.count)"]
         if settles { variables.append("NOTIFY_NAMES=" + CommandRunner.list(run.names)) }
-        switch Child.start(command, variables, .background) {
-        case .success(let child):
-            state = .running(child, run)
+        switch StartedRun.start(command, variables) {
+        case .success(let started):
+            state = .running(started, run)
         case .failure(let error):
             // Distinguished as shells do.
             failure = ExitCode(rawValue: error.number == ENOENT ? 127 : 126)

@@ -18,6 +18,7 @@ final class Inbox: Sendable {
     private struct Contents {
         var arrivals = CoalescingQueue<Notification>()
         var changes: [NotifyCenter.ConnectionChange] = []
+        var state: LifecycleState?
         /// Whether the next return of the bus should not be reported.
         var ignoresReturn = false
         var refused = 0
@@ -56,6 +57,19 @@ final class Inbox: Sendable {
         wakeup.signal()
     }
 
+    func put(_ state: LifecycleState) {
+        contents.withLock { $0.state = state }
+        wakeup.signal()
+    }
+
+    /// The state that this program is in since the last call; nil if that has not changed.
+    func takeState() -> LifecycleState? {
+        contents.withLock { contents in
+            defer { contents.state = nil }
+            return contents.state
+        }
+    }
+
     /// Suppresses one report that the bus is back, whether it was added already or will be.
     func ignoreReturn() {
         contents.withLock { contents in
@@ -72,6 +86,8 @@ final class Inbox: Sendable {
     }
 
     var hasEnded: Bool { contents.withLock { $0.hasEnded } }
+
+    var hasArrival: Bool { contents.withLock { !$0.arrivals.isEmpty } }
 
     func takeArrival() -> Notification? {
         contents.withLock { $0.arrivals.popFirst() }

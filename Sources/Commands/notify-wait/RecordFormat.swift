@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
+import Glibc
 import NotifyCore
 
 /// The format of notifications on standard output.
@@ -74,14 +75,25 @@ struct RecordFormat {
         isForTerminal: Bool = false,
         to record: inout [UInt8]
     ) {
+        write(arrival.name.string, arrival.time, count: count, state: state, isForTerminal: isForTerminal, to: &record)
+    }
+
+    /// The same for any text in place of a name.
+    func write(
+        _ name: String,
+        _ time: timespec,
+        count: Int,
+        state: UInt64?,
+        isForTerminal: Bool,
+        to record: inout [UInt8]
+    ) {
         for piece in pieces {
             switch piece {
             case .literal(let bytes): record += bytes
             case .name:
-                let name = arrival.name.string
                 record += (isForTerminal ? Printable.text(name) : name).utf8
-            case .jsonName: JSONText.append(arrival.name.string, to: &record, isForTerminal: isForTerminal)
-            case .time: LocalTime.append(arrival.time, to: &record)
+            case .jsonName: JSONText.append(name, to: &record, isForTerminal: isForTerminal)
+            case .time: LocalTime.append(time, to: &record)
             case .count: record += String(count).utf8
             case .state: record += (state.map { String($0) } ?? "-").utf8
             }

@@ -38,6 +38,14 @@ struct RecordOutput {
         record.append(end)
     }
 
+    /// Adds the record of a heartbeat: that of a notification without a name.
+    mutating func addHeartbeat(count: Int) {
+        if !isPending { drop() }
+        let isForTerminal = StandardStreams.outputIsTerminal
+        format.write("", Clock.wall, count: count, state: nil, isForTerminal: isForTerminal, to: &record)
+        record.append(end)
+    }
+
     mutating func drop() {
         record.removeAll(keepingCapacity: record.capacity <= 2 * RecordOutput.pageSize)
         written = 0

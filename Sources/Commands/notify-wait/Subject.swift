@@ -21,16 +21,17 @@ struct Subject {
     /// Each once, in command-line order.
     let items: [Item]
 
-    init(_ operands: [Argument]) throws(UsageError) {
+    /// - Parameter isLiteral: whether each is a name, as it stands.
+    init(_ operands: [Argument], isLiteral: Bool) throws(UsageError) {
         if operands.isEmpty {
             throw UsageError("no name given; try 'notify-wait com.example.done'")
         }
         var items: [Item] = []
         for operand in operands {
-            if let prefix = try NamePrefix(operand: operand) {
+            if !isLiteral, let prefix = try NamePrefix(operand: operand) {
                 items.append(.prefix(prefix))
             } else {
-                items.append(.name(try NotifyName(operand: operand)))
+                items.append(.name(try NotifyName(operand: operand, isLiteral: isLiteral)))
             }
         }
         // Creating a set takes a twentieth of a command's start-up time.

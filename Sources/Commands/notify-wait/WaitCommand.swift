@@ -12,13 +12,19 @@ enum WaitCommand {
         let beginning = command.begin(arguments, &settings, &diagnostics) { operands, settings throws(UsageError) in
             settings.command = operands.afterDashes
             try settings.check()
-            return try Subject(operands.beforeDashes)
+            let subject = try Subject(operands.beforeDashes, isLiteral: settings.isLiteral)
+            if settings.holds, Hold.names(among: subject.names).isEmpty {
+                let list = Hold.names.map(\.string).joined(separator: " or ")
+                throw UsageError("--hold needs \(list) among the names")
+            }
+            return subject
         }
         let subject: Subject
         switch beginning {
         case .failure(let end): return end.code
         case .success(let understood): subject = understood
         }
+        if !settings.isLiteral { warn(of: subject, settings, diagnostics) }
         do throws(CommandFailure) {
             var waiter = try Waiter(subject, settings, diagnostics)
             switch waiter.run() {
@@ -34,6 +40,31 @@ enum WaitCommand {
             }
             return error.code
         }
+    }
+
+    /// Says what can only be a mistake, and waits for it all the same.
+    private static func warn(of subject: Subject, _ settings: WaitSettings, _ diagnostics: Diagnostics) {
+        NameMistake.lines(for: subject.names).forEach { diagnostics.notice($0) }
+        guard settings.command == nil, subject.names.count > 1 else { return }
+        for name in subject.names.dropFirst() where !name.string.utf8.contains(UInt8(ascii: ".")) {
+            if isUnitOfTime(name.string), settings.timeout != nil || settings.settle != nil {
+                return diagnostics.notice("'\(name)' is taken for a name; a duration is one word, as in 10m")
+            }
+            if isProgram(name.string) {
+                return diagnostics.notice("'\(name)' is taken for a name; a command comes after '--'")
+            }
+        }
+    }
+
+    private static func isUnitOfTime(_ word: String) -> Bool {
+        let stem = word.hasSuffix("s") ? String(word.dropLast()) : word
+        return ["m", "", "h", "d", "sec", "min", "second", "minute", "hour", "day", "week"].contains(stem)
+    }
+
+    /// Whether a shell would find it in `$PATH`.
+    private static func isProgram(_ word: String) -> Bool {
+        guard !word.utf8.contains(UInt8(ascii: "/")), let path = getenv("PATH") else { return false }
+        return String(cString: path).split(separator: ":").contains { access("\($0)/\(word)", X_OK) == 0 }
     }
 }
 
@@ -103,6 +134,12 @@ extension WaitCommand {
     private static var subject: [Option<WaitSettings>] {
         let group = "Notifications"
         return [
+            .flag(
+                "literal",
+                group: group,
+                help: "Take each NAME as it stands: it may have blanks at its ends, 'com.example.*' is a name, and "
+                    + "nothing is said about what looks like a mistake."
+            ) { $0.isLiteral = true },
             .value(
                 "settle",
                 nil,
@@ -113,6 +150,20 @@ extension WaitCommand {
                     + "name is printed once, with its number of notifications as %c; a COMMAND runs once, with all names."
             ) { settings, value throws(UsageError) in
                 settings.settle = try Duration(argument: value)
+            },
+            .value(
+                "heartbeat",
+                nil,
+                "DURATION",
+                .duration,
+                group: group,
+                help:
+                    "Whenever nothing has come for DURATION, print a record with an empty name, or run the COMMAND "
+                    + "with an empty $NOTIFY_NAME unless it is running."
+            ) { settings, value throws(UsageError) in
+                let duration = try Duration(argument: value)
+                guard duration >= .milliseconds(1) else { throw UsageError("\(value.quoted) is too short") }
+                settings.heartbeat = duration
             },
             .value(
                 "suspension-behavior",
@@ -229,6 +280,13 @@ extension WaitCommand {
     private static var running: [Option<WaitSettings>] {
         let group = "Running a command"
         return [
+            .flag(
+                "hold",
+                group: group,
+                help: "Have sleep or shutdown wait until the run for org.notifybus.system.willsleep or "
+                    + "org.notifybus.system.willshutdown has ended, or logind's InhibitDelayMaxSec= less half a second "
+                    + "is over."
+            ) { $0.holds = true },
             .value(
                 "on-busy",
                 nil,
@@ -237,12 +295,12 @@ extension WaitCommand {
                 group: group,
                 help:
                     "What to do if the COMMAND is still running: queue (the default) runs it once more for each name "
-                    + "that came, each runs it for every notification, drop skips them, restart terminates it (SIGTERM, "
-                    + "then SIGKILL after 5 s) and runs it again."
+                    + "that came, each runs it for every notification, drop skips them, restart ends it with everything that "
+                    + "it has started (SIGTERM, then SIGKILL after 5 s) and runs it again."
             ) { settings, value in
                 settings.onBusy =
                     value == "each" ? .each : value == "drop" ? .drop : value == "restart" ? .restart : .queue
-            }
+            },
         ]
     }
 
@@ -266,12 +324,16 @@ struct WaitSettings: CommonSettings {
 
     var common = CommonOptions()
 
+    /// Whether each operand is a name, as it stands.
+    var isLiteral = false
     var count: Int?
     var follows = false
     var wantsAll = false
     var timeout: Duration?
     /// How long no notification must come before those that have come are handled together.
     var settle: Duration?
+    /// How long nothing must come before that is said.
+    var heartbeat: Duration?
     /// Whether to wait for a bus that does not exist yet.
     var retries = false
     /// Whether to exit once the bus has ended.
@@ -285,6 +347,8 @@ struct WaitSettings: CommonSettings {
     var readyFile: Argument?
     var then: Argument?
 
+    /// Whether sleep and shutdown wait for the command.
+    var holds = false
     var onBusy: OnBusy?
     /// The command to run for each notification, with its arguments.
     var command: [Argument]?
@@ -316,6 +380,9 @@ struct WaitSettings: CommonSettings {
         }
         if let command, command.isEmpty {
             throw UsageError("no command after '--'")
+        }
+        if holds && command == nil {
+            throw UsageError("--hold requires a command after '--'")
         }
         if onBusy != nil && command == nil {
             throw UsageError("--on-busy requires a command after '--'")

@@ -24,7 +24,10 @@ struct Waiter {
     private var output: RecordOutput
     private var isPrinting: Bool
     private var runner: CommandRunner?
+    private var hold: Hold?
     private var settling: Settling?
+    /// When it is said that nothing has come, on the monotonic clock, if nothing comes until then.
+    private var beat: Int64?
     /// What is being dealt with, and those of its names that are still to be printed.
     private var current: (burst: Burst, rest: ArraySlice<Burst.Entry>)?
     private var then: Child?
@@ -77,10 +80,18 @@ struct Waiter {
         }
         continuation = try Signals(only: [SIGCONT])
         diagnostics.detail("the observer is live")
-        if let obstacle = center.obstacleToHearing { diagnostics.notice(obstacle) }
+        // A short wait has no time for that.
+        let mayTry = deadline.map { $0 - Clock.monotonic > 5_000_000_000 } ?? true
+        let obstacle =
+            center.obstacleToHearing ?? (mayTry ? Echo.obstacle(center, settings.common.notifyBus) : nil)
+        if let obstacle { diagnostics.notice(obstacle) }
         if settings.common.verbosity == .verbose {
             AgentReport(center, settings.common.notifyBus).lines(for: subject.names).forEach(diagnostics.error)
+            let follower = Follower<LifecycleState>(change: { inbox.put($0) }, end: {})
+            _ = try? center.lifecycle.follow(follower)
+            if center.lifecycle.state != .foreground { inbox.put(center.lifecycle.state.value) }
         }
+        hold = settings.holds ? Hold(subject.names, in: center, diagnostics) : nil
         // Until now there was nothing to clean up.
         signals = try Signals()
         children = try Signals(only: [SIGCHLD])
@@ -89,10 +100,11 @@ struct Waiter {
         if let then = settings.then {
             self.then = try Self.start(then)
         }
+        beat = settings.heartbeat.map { Clock.monotonic + $0.inNanoseconds }
     }
 
     private static func start(_ then: Argument) throws(CommandFailure) -> Child {
-        switch Child.start([Argument(literal: "/bin/sh"), Argument(literal: "-c"), then], [], .foreground) {
+        switch Child.start([Argument(literal: "/bin/sh"), Argument(literal: "-c"), then]) {
         case .success(let child): return child
         case .failure(let error): throw CommandFailure("can't run /bin/sh: \(Diagnostics.text(of: error.number))")
         }
@@ -108,6 +120,8 @@ struct Waiter {
             while continuation.next() != nil { absence.hasContinued(at: Clock.monotonic) }
             takeChanges()
             takeArrivals()
+            if hold != nil, runner?.isIdle != false, settling?.burst == nil, !inbox.hasArrival { hold?.end() }
+            takeBeat()
             settleOutcome()
             if let outcome, !output.isPending, runner?.isIdle ?? true, !isWaitingForThen() {
                 if outcome != .done, let number = thenSignal {
@@ -148,21 +162,24 @@ struct Waiter {
     }
 
     /// Removes what was created, and waits for the commands that have been signalled, for 5 s or until the next signal.
-    /// Those still running then are killed.
+    /// What is still running then is killed, and its end waited for.
     private mutating func end(by number: Int32) {
         readyFile?.remove()
-        let deadline = Deadline(after: .seconds(5))
-        var isPatient = true
-        while isPatient, !(runner?.isIdle ?? true) || then != nil {
+        var deadline = Deadline(after: .nanoseconds(CommandRunner.patience))
+        // What has been killed may still be in the midst of something in the kernel, but not for ever.
+        let last = Deadline(after: .nanoseconds(CommandRunner.patience + 1_000_000_000))
+        while !(runner?.isIdle ?? true) || then != nil, !last.hasPassed {
             var sources = [signals, children].map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
             poll(&sources, 2, deadline.milliseconds)
-            if deadline.hasPassed || signals.next() != nil { isPatient = false }
+            if signals.next() != nil || deadline.hasPassed {
+                runner?.tick()
+                then?.signal(SIGKILL)
+                deadline = Deadline(after: .milliseconds(50))
+            }
             while children.next() != nil {}
             runner?.childHasEnded()
             if then?.reap() != nil { then = nil }
         }
-        runner?.end(by: SIGKILL)
-        then?.signal(SIGKILL)
     }
 
     private mutating func takeChildren() {
@@ -186,6 +203,12 @@ struct Waiter {
     private mutating func takeChanges() {
         for change in inbox.takeChanges() {
             report(change.kind == .disconnected ? absence.hasBegun(at: Clock.monotonic) : absence.hasEnded())
+        }
+        switch inbox.takeState() {
+        case .background: diagnostics.detail("in the background: hears nothing until it is in the foreground again")
+        case .suspended: diagnostics.detail("suspended: hears each name once when it is resumed")
+        case .foreground: diagnostics.detail("in the foreground again")
+        case nil: break
         }
         let bus = settings.common.notifyBus
         report(absence.look(at: Clock.monotonic) { bus.isDeserted })
@@ -222,6 +245,7 @@ struct Waiter {
         while outcome == nil, current == nil, runner == nil ? output.hasRoom : !output.isPending,
             let arrival = inbox.takeArrival()
         {
+            if let heartbeat = settings.heartbeat { beat = arrival.moment + heartbeat.inNanoseconds }
             // One that came in time counts, even if a slow reader or another notification held it up.
             if let deadline, arrival.moment > deadline { return timeIsOver() }
             if settling != nil {
@@ -235,6 +259,21 @@ struct Waiter {
             isBehind = isBehind || Clock.monotonic >= limit
             if isBehind { break }
         }
+    }
+
+    /// Says that nothing has come for so long. The next time is counted from when this one was due, so that none is left
+    /// out; while somebody is slow, they are one.
+    private mutating func takeBeat() {
+        guard let due = beat, let heartbeat = settings.heartbeat, outcome == nil, !isBehind, !output.isPending else {
+            return
+        }
+        let now = Clock.monotonic
+        guard now >= due, !inbox.hasArrival else { return }
+        let length = heartbeat.inNanoseconds
+        beat = due + (1 + (now - due) / length) * length
+        if isPrinting { output.addHeartbeat(count: count) }
+        if runner != nil { writeRecords() }
+        runner?.beat(after: count)
     }
 
     private mutating func takeSettled(until limit: Int64) {
@@ -269,6 +308,7 @@ struct Waiter {
         if runner != nil { writeRecords() }
         if outcome != nil { return }
         let names = burst.entries.map(\.arrival.name)
+        hold?.begin(names)
         runner?.notify(Run(names, last: burst.last.name, count: settling == nil ? count : burst.count))
         if goal.isReached(by: burst) { outcome = .done }
     }
@@ -380,6 +420,7 @@ struct Waiter {
             next = min(next ?? Int64.max, deadline)
         }
         if outcome == nil, !output.isPending, let end = settling?.deadline { next = min(next ?? Int64.max, end) }
+        if outcome == nil, !output.isPending, let beat { next = min(next ?? Int64.max, beat) }
         if outcome == nil, let moment = absence.deadline { next = min(next ?? Int64.max, moment) }
         if outcome != nil, then != nil, let thenGrace { next = min(next ?? Int64.max, thenGrace) }
         guard let next else { return -1 }

@@ -6,8 +6,8 @@ import NotifyCore
 struct Run {
     /// The names that it is for, each once, in the order in which they first came.
     private(set) var names: [NotifyName]
-    /// The latest name.
-    private(set) var name: NotifyName
+    /// The latest name; nil for a heartbeat.
+    private(set) var name: NotifyName?
     /// The value of `$NOTIFY_COUNT`.
     private(set) var count: Int
     /// The same names, once another run was added.
@@ -18,6 +18,12 @@ struct Run {
         name = last
         self.count = count
     }
+
+    /// The run for a heartbeat.
+    init(heartbeatAfter count: Int) { (names, name, self.count) = ([], nil, count) }
+
+    /// What it is for, for a message.
+    var subject: String { name.map { "'\($0)'" } ?? "the heartbeat" }
 
     /// Makes this one run for a later one too.
     ///
@@ -53,7 +59,7 @@ struct WaitingRuns {
     private let coalescing: Coalescing
     private var runs: ArraySlice<Run> = []
     /// For `sameName`: the index of the run for a name among all that were ever due.
-    private var positions: [NotifyName: Int] = [:]
+    private var positions: [NotifyName?: Int] = [:]
     private var taken = 0
     /// How many names the runs have together.
     private var size = 0

@@ -118,7 +118,8 @@ extension SystemEvent {
             "com.apple.system.powersources.source",
             .power,
             "kNotifyBusPowerSource",
-            "External power came or went."
+            "External power came or went.",
+            state: "1 on external power"
         ),
         SystemEvent(
             "com.apple.system.powersources.percent",

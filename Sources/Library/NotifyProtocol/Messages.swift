@@ -10,8 +10,8 @@ extension AgentInterface {
     /// Each method, with the type of its call. The agent's introspection data is generated from it.
     package static let methods: [any ProtocolCall.Type] = [
         Register.self, AddNames.self, RemoveNames.self, Report.self, SetState.self, SetNameState.self,
-        GetNameState.self, FollowDesktop.self, Release.self, SetForeground.self, List.self, Status.self,
-        OpenRelay.self, SetNaps.self, HandOver.self,
+        SwapNameState.self, Hold.self, LetGo.self, GetNameState.self, FollowDesktop.self, Release.self,
+        SetForeground.self, List.self, Status.self, OpenRelay.self, SetNaps.self, HandOver.self,
     ]
 
     /// A registered connection observes more.
@@ -197,6 +197,60 @@ extension AgentInterface {
 
             package init(_ value: UInt64) { self.value = value }
         }
+    }
+
+    /// Sets the state of a name if it is what the caller knows.
+    package struct SwapNameState: ProtocolCall, WithFields {
+        package static let member = "SwapNameState"
+        package static var fields: [Field<Self>] {
+            [Field("name", \.name), Field("old", \.old), Field("new", \.new)]
+        }
+        package var name = ""
+        package var old: UInt64 = 0
+        package var new: UInt64 = 0
+
+        package init() {}
+        package init(name: String, old: UInt64, new: UInt64) { (self.name, self.old, self.new) = (name, old, new) }
+
+        package struct Answer: WithFields, Equatable {
+            package static var fields: [Field<Self>] { [Field("value", \.value), Field("stamp", \.stamp)] }
+            /// What the state was before.
+            package var value: UInt64 = 0
+            /// That of the new state, or 0 if the state has stayed as it was.
+            package var stamp: UInt64 = 0
+
+            package init() {}
+            package init(value: UInt64, stamp: UInt64) { (self.value, self.stamp) = (value, stamp) }
+        }
+    }
+
+    /// A registered connection wants sleep or shutdown to wait until it has let go.
+    package struct Hold: ProtocolCall, OneArgument {
+        package static let member = "Hold"
+        package static let parameter = "name"
+        package var value: String
+
+        package init(_ value: String) { self.value = value }
+
+        package struct Answer: OneArgument {
+            package static let parameter = "number"
+            /// Which time it was that the event was posted last.
+            package var value: UInt64
+
+            package init(_ value: UInt64) { self.value = value }
+        }
+    }
+
+    /// It is done with what it does for the time with that number.
+    package struct LetGo: ProtocolCall, WithFields {
+        package typealias Answer = Acknowledgement
+        package static let member = "LetGo"
+        package static var fields: [Field<Self>] { [Field("name", \.name), Field("number", \.number)] }
+        package var name = ""
+        package var number: UInt64 = 0
+
+        package init() {}
+        package init(name: String, number: UInt64) { (self.name, self.number) = (name, number) }
     }
 
     /// Asks for the state of a name.

@@ -174,6 +174,58 @@ struct LaunchSessionTests {
         #expect(try session.shell("notify-lifecycle launches -v").contains("as notifybus-launch-command-"))
     }
 
+    @Test(arguments: anyBusKind(), ["sh $WORK; true", "setsid $WORK; true", "setsid -f $WORK; sleep 100"])
+    func `a command that is restarted is gone before the next one begins, whatever it has started`(
+        kind: BusKind,
+        line: String
+    ) throws {
+        let session = try UserSession(kind)
+        let work = """
+            #!/bin/sh
+            exec 9>>$HOME/lock
+            flock -n 9 || echo two at once >>$HOME/runs
+            trap '' TERM
+            echo $$ >>$HOME/runs
+            while :; do sleep 0.05; done
+            """
+        try session.shell("cat >\"$HOME/work\" <<'END'\n\(work)\nEND\nchmod +x \"$HOME/work\"")
+        let home = try session.shell("echo \"$HOME\"").prefix { $0 != "\n" }
+        try session.entry(
+            "job",
+            "name = com.example.go",
+            "on-busy = restart",
+            "environment = WORK=\(home)/work",
+            "run = sh -c '\(line)'"
+        )
+        try session.startAgent()
+        try session.shell("notify-post com.example.go")
+        try session.until("has runs 1")
+        let start = ContinuousClock.now
+        try session.shell("notify-post com.example.go")
+        try session.until("has runs 2")
+        let time = ContinuousClock.now - start
+        #expect(time >= .milliseconds(4_900), "it does not heed SIGTERM")
+        #expect(time < .seconds(6) + .patience)
+        #expect(try !session.shell("cat \"$HOME/runs\"").contains("two"))
+        let look = "kill -0 $(head -n 1 \"$HOME/runs\") 2>/dev/null && echo there || echo gone"
+        #expect(try session.shell(look) == "gone\n")
+    }
+
+    /// systemd may learn of the end before it takes the start for done.
+    @Test(arguments: anyBusKind())
+    func `a hundred commands that fail at once exited with status 3 each, and were started`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.entry("command", "name = com.example.go", "run = sh -c 'exit 3'", "limit = 1000/1s")
+        try session.startAgent()
+        for count in 1...100 {
+            try session.shell("notify-post com.example.go")
+            try session.until("notify-lifecycle launches -q | grep -q '^command .* idle .*exited with status 3'")
+            #expect(try session.field("starts", of: "command") == "\(count)")
+            #expect(try session.field("failures", of: "command") == "\(count)")
+        }
+        #expect(try session.shell("notify-lifecycle launches -q").contains("exited with status 3"))
+    }
+
     @Test(arguments: anyBusKind())
     func `a program that observes before its entry is read is not started again`(kind: BusKind) throws {
         let session = try UserSession(kind)
@@ -435,6 +487,31 @@ struct LaunchSessionTests {
         try session.entry("more", "name = com.example.more", "run = true")
         try session.shell("systemctl --user reload notify-agent.service")
         try session.waitFor("idle", of: "more")
+    }
+
+    @Test(arguments: anyBusKind())
+    func `the first file in a running session starts the agent, and works`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.shell(
+            """
+            units=$HOME/.config/systemd/user
+            cp '\(packageFolder)/desktop/systemd/user/'notify-launch.{service,path} "$units"
+            sed 's|@BINDIR@|'"$(dirname "$(command -v notify-agent)")"'|' \
+              '\(packageFolder)/desktop/systemd/user/notify-agent.service.in' >"$units/notify-agent.service"
+            systemctl --user daemon-reload
+            systemctl --user start notify-launch.service
+            """
+        )
+        let states = "systemctl --user is-active notify-launch.path notify-launch.service notify-agent.service || true"
+        #expect(try session.shell(states) == "active\ninactive\ninactive\n")
+        try session.entry("job", "name = com.example.go", "run = sh -c 'echo run >$HOME/runs'")
+        try session.until("[[ $(systemctl --user is-active notify-agent.service) == active ]]")
+        try session.waitFor("idle", of: "job")
+        try session.shell("notify-post com.example.go")
+        try session.until("grep -q run \"$HOME/runs\"")
+        // Who stops the agent has it stay stopped.
+        try session.shell("systemctl --user stop notify-agent.service; pause 1")
+        #expect(try session.shell(states) == "active\nactive\ninactive\n")
     }
 
     @Test func `sessions side by side don't see each other's control groups`() throws {

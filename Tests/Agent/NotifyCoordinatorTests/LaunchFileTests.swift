@@ -28,6 +28,8 @@ import Testing
             prefix = com.example.c
             prefix = com.example.d.
             name = com.example.e.*
+            when = com.example.f
+            when = ! com.example.g
 
             run = /usr/bin/printf "%s \\t" 'a b' c\\x20d ""
             on-busy = restart
@@ -43,6 +45,11 @@ import Testing
         #expect(
             entry.subjects.prefixes == [
                 NamePrefix("com.example.c."), NamePrefix("com.example.d."), NamePrefix("com.example.e."),
+            ]
+        )
+        #expect(
+            entry.conditions == [
+                .init("com.example.f", isNegated: false), .init("com.example.g", isNegated: true),
             ]
         )
         #expect(entry.action == .command(["/usr/bin/printf", "%s \t", "a b", "c d", ""]))
@@ -62,6 +69,10 @@ import Testing
         ("name = self.a\nstart = a.service", 1, "never leaves its process"),
         ("prefix = .\nstart = a.service", 1, "is not a valid prefix"),
         ("name = .*\nstart = a.service", 1, "is not a valid prefix"),
+        ("name = a\nwhen = !\nstart = a.service", 2, "is not a valid name"),
+        ("name = a\nwhen = self.b\nstart = a.service", 2, "never leaves its process"),
+        ("name = a\nwhen = !com.example.\u{1b}\nstart = a.service", 2, "control characters"),
+        ("name = a\n" + String(repeating: "when = b\n", count: 17) + "start = a.service", 18, "too many conditions"),
         ("name = self.*\nstart = a.service", 1, "never leaves its process"),
         ("name = com.example.\u{1b}[2J\nstart = a.service", 1, "control characters"),
         ("prefix = com.example.a\u{85}\nstart = a.service", 1, "control characters"),

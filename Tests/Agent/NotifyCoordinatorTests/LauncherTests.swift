@@ -408,12 +408,17 @@ import Testing
         world.take(.activity(world.id, false, failure: "exited with status 1"))
         world.end(.failed("the start ended with 'failed'"))
         check(3, "the start ended with 'failed'")
+        world.post()
+        world.take(.activity(world.id, true))
+        world.take(.activity(world.id, false, failure: "exited with status 2"))
+        world.end(.programFailed("exited with status 2"))
+        check(4, "exited with status 2")
         // What the unit said of an earlier run, and what others have started, doesn't count.
         world.take(.activity(world.id, false, failure: "exited with status 1"))
         world.take(.activity(world.id, true))
         world.take(.activity(world.id, false, failure: "exited with status 1"))
-        check(3, "the start ended with 'failed'")
-        #expect(world.complaints.count == 1)
+        check(4, "exited with status 2")
+        #expect(world.complaints.count == 1, "only what was not started")
     }
 
     @Test func `a program that is ended to be started again has not failed`() {
@@ -426,6 +431,43 @@ import Testing
         world.take(.activity(world.id, true))
         world.end()
         #expect(world.launcher.reports[0].failures == 0 && world.launcher.reports[0].lastResult == "done")
+    }
+
+    @Test func `what is due waits until the conditions hold, and is one start then`() {
+        var world = LauncherWorld { $0.conditions = [.init("com.example.ready", isNegated: false)] }
+        world.post()
+        world.post()
+        #expect(world.starts.isEmpty && world.state == "idle" && world.launcher.reports[0].due == 1)
+        world.take(.conditions(world.id, hold: true))
+        #expect(world.starts.count == 1)
+        world.runThrough()
+        world.take(.conditions(world.id, hold: false))
+        world.take(.conditions(world.id, hold: true))
+        #expect(world.starts.count == 1, "nothing is due")
+        // They hold no more while posts settle.
+        world = LauncherWorld {
+            $0.conditions = [.init("com.example.ready", isNegated: false)]
+            $0.settle = 1_000
+        }
+        world.take(.conditions(world.id, hold: true))
+        world.post()
+        #expect(world.state == "settling")
+        world.take(.conditions(world.id, hold: false))
+        world.wait(2_000)
+        #expect(world.starts.isEmpty && world.state == "idle")
+        world.take(.conditions(world.id, hold: true))
+        world.wait(2_000)
+        #expect(world.starts.count == 1)
+    }
+
+    @Test func `a condition holds for a state that is known`() {
+        let (plain, negated) = (
+            LaunchEntry.Condition("a", isNegated: false), LaunchEntry.Condition("a", isNegated: true)
+        )
+        for (state, isSet) in [(0, false), (1, true), (.max, true)] as [(UInt64, Bool)] {
+            #expect(plain.holds(for: state) == isSet && negated.holds(for: state) == !isSet)
+        }
+        #expect(!plain.holds(for: nil) && !negated.holds(for: nil))
     }
 
     @Test func `a start that the service manager has spoiled is tried once more before it counts as failed`() {

@@ -69,6 +69,7 @@ import Testing
     @Test func `what is new is known without a post, and what is the same is not said again`() {
         let laptop = PowerStateTests.laptop
         let all = [
+            EventChange(PowerState.source, state: 0, isPosted: false),
             EventChange(PowerState.percent, state: laptop.percentBits, isPosted: false),
             EventChange(PowerState.time, state: laptop.timeBits, isPosted: false),
             EventChange(PowerState.lid, state: 0, isPosted: false),
@@ -90,7 +91,7 @@ import Testing
         )
         #expect(
             changes { $0.isOnBattery = false } == [
-                EventChange(PowerState.source),
+                EventChange(PowerState.source, state: 1),
                 EventChange(PowerState.percent, state: laptop.percentBits | word(0, 16)),
                 EventChange(PowerState.time, state: word(0, 16, 19, 22, 56)), any,
             ]

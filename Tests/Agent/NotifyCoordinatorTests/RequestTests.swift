@@ -300,6 +300,29 @@ import Testing
         return world.answers[call]
     }
 
+    @Test func `a state is swapped only if it is what the caller knows, by whoever may set it`() throws {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a", "user.uid.1000.a"])
+        func swap(_ name: String, _ old: UInt64, _ new: UInt64, by user: UInt32 = Self.own) throws -> CallID {
+            let call = world.call()
+            world.send(.swapNameState(call, by: Caller(user: user), try NotifyName(name), old, new))
+            return call
+        }
+        for (old, new, present) in [(0, 5, 0), (0, 6, 5), (5, 7, 5)] as [(UInt64, UInt64, UInt64)] {
+            let call = try swap("com.example.a", old, new)
+            guard case .swapped(let value, let stamp)? = world.answers[call] else {
+                Issue.record("no answer")
+                return
+            }
+            #expect(value == present && (stamp > 0) == (old == present))
+        }
+        #expect(try nameState(&world, "com.example.a") == .value(7))
+        let denied = try swap("user.uid.1000.a", 0, 1, by: Self.other)
+        #expect(world.refusals[denied]?.kind == .accessDenied)
+        let unobserved = try swap("com.example.b", 0, 1)
+        #expect(world.refusals[unobserved]?.kind == .notObserved)
+    }
+
     @Test func `a state that was handed over stays until whoever observes the name has registered`() throws {
         var heritage = Heritage()
         let entry = NameStateTable.Entry(value: 7, stamp: 0)
@@ -307,6 +330,8 @@ import Testing
         for isOver in [false, true] {
             var world = World()
             world.send(.inherit(heritage, []))
+            let early = try setNameState(&world, "com.example.a", by: Self.own)
+            #expect((world.answers[early] != nil) && world.refusals[early] == nil)
             if isOver { world.send(.heritageIsOld) }
             // One of those that observe it registers and goes before the others have registered.
             _ = try world.register(":1.1", World.process(11), ["com.example.a"])

@@ -126,7 +126,7 @@ import Testing
         try waiting.waitForErrorOutput(containing: "the command is still running; skipping 'b'\n")
         try waiting.waitForErrorOutput(containing: "the command is still running; skipping 'c'\n")
         try waiting.writeInput("1\n")
-        try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
+        try #require(waitUntil { children(of: waiting.pid, named: "notify-wait").isEmpty })
         try center.postOnceConnected("b")
         _ = try processID("b", of: waiting)
         try waiting.writeInput("2\n")

@@ -71,6 +71,23 @@ struct SandboxTests {
         _ = try observer.wait()
     }
 
+    @Test(arguments: busKinds)
+    func `behind a proxy that nobody has told of, it says that posts are not passed on`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let sandbox = try FlatpakSandbox(on: bus)
+        let observer = try start(
+            productPath("notify-wait"),
+            ["com.example.a", "--then", "\(shellWord(productPath("notify-post"))) com.example.a"],
+            environment: ["DBUS_SESSION_BUS_ADDRESS": sandbox.busAddress, "NOTIFYBUS_ADDRESS": nil]
+        )
+        let sentence =
+            "notify-wait: the bus does not pass posts on: a proxy stands in front of it, and nothing that others post is "
+            + "heard; see NOTIFYBUS_RELAY in notify-wait(1)\n"
+        #expect(try observer.waitForErrorOutput(containing: sentence) == sentence)
+        observer.send(signal: SIGTERM)
+        #expect(try observer.wait().output == "", "it would have heard its own post if anybody's")
+    }
+
     @Test(arguments: anyBusKind())
     func `in a Flatpak with the whole session bus notify-wait hears everyone, and says nothing`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

@@ -56,7 +56,7 @@ import Testing
         )
         try bus.makeCenter().postOnceConnected("a")
         try waiting.waitForOutput(containing: "began\n")
-        let child = try #require(children(of: waiting.pid, named: "sh").first)
+        let child = try #require(runs(of: waiting.pid, named: "sh").first)
         waiting.send(signal: SIGTERM)
         try waiting.waitForOutput(containing: "told\n")
         waiting.send(signal: SIGINT)

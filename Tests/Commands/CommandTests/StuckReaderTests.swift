@@ -75,7 +75,7 @@ import Testing
         try #require(waitUntil { (try? readFile(ready)) != nil })
         try bus.makeCenter().postOnceConnected("com.example.a")
         try waiting.waitForOutput(containing: "ran\n")
-        try #require(waitUntil { children(of: waiting.pid, named: "sh").isEmpty })
+        try #require(waitUntil { children(of: waiting.pid, named: "notify-wait").isEmpty })
         waiting.send(signal: SIGTERM)
         #expect(try waiting.wait().status == 143)
     }

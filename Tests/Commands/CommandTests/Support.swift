@@ -72,6 +72,12 @@ extension PrivateBus {
     }
 }
 
+/// The processes that `notify-wait` runs for a notification, by the name of the program: they are below a process that
+/// waits for all of them.
+func runs(of waiting: pid_t, named name: String) -> [pid_t] {
+    children(of: waiting, named: "notify-wait").flatMap { children(of: $0, named: name) }
+}
+
 /// Does something again that a busy machine was too slow for: a command must get somewhere before its own time is over.
 ///
 /// - Returns: the first result that was in time, or else the last.

@@ -51,6 +51,28 @@ import Testing
             "notify-wait -f 'com.example.build.*'",
             .poked("notify-post com.example.build.done", says: " com.example.build.done\n")
         ),
+        ("notify-wait -f com.example.alive", .poked("", says: "silent\n")),
+        ("notify-wait -f com.example.changed", .poked("notify-post com.example.changed", says: "built\n")),
+        ("notify-wait -f -t 10s", .poked("notify-post com.example.tick", says: "\n")),
+        (
+            "notify-wait -f --hold",
+            .poked("notify-post org.notifybus.system.willsleep", says: "built\n")
+        ),
+        ("notify-post --system", .heard("--system com.example.disk", last: "com.example.disk")),
+        ("notify-wait --system -f", .poked("notify-post --system com.example.disk", says: "built\n")),
+        ("until notify-wait", .poked("", says: "built\n")),
+        ("while notify-wait", .poked("notify-post com.example.pong", says: "round\n")),
+        (
+            "notify-wait -f com.example.ping",
+            .poked(
+                "notify-wait -t 0.5 com.example.pong --then 'notify-post com.example.ping' >>out",
+                says: "com.example.pong\n"
+            )
+        ),
+        (
+            "notify-wait -f --exit-with-bus --settle",
+            .poked("notify-post com.example.build.done", says: " com.example.build.done\n")
+        ),
         ("notify-wait -f com.example.queue", .poked("notify-post com.example.queue.added", says: "built\n")),
         ("sqlite3 ", .heard("com.example.tasks", last: "com.example.tasks")),
         (
@@ -89,7 +111,7 @@ import Testing
             "notify-wait -f --exit-with-bus com.example.site.changed",
             .poked("notify-post com.example.site.changed", says: "built\n")
         ),
-        ("notify-wait -f 'com.example.*' | grep", .poked("notify-post 'com.example.*'", says: "com.example.*\n")),
+        ("notify-wait --literal", .poked("notify-post 'com.example.*'", says: "com.example.*\n")),
         ("dbus-run-session", .poked("", says: "com.example.a\n")),
         ("notify-wait -f 'com.example.*' --format", .poked("notify-post com.example.b", says: " com.example.b\n")),
         ("notify-wait -f '*'", .poked("notify-post com.example.b", says: " com.example.b\n")),
@@ -105,6 +127,8 @@ import Testing
         ("notify-lifecycle release", .poked("", says: "released")),
         ("notify-state com", .poked("", says: "0\n")),
         ("notify-state set", .understood),
+        ("notify-state add", .understood),
+        ("notify-state swap", .understood),
         (
             "notify-state wait",
             .poked("notify-state set com.example.ready 1 --post", says: "ready\n")
@@ -207,7 +231,7 @@ import Testing
             #expect(!result.errorOutput.contains("--help"))
         case .heard(let options, let last):
             let script = "\(folder)\nnotify-wait -t 120 \(options) --then \"$1\""
-            let result = try bus.script(script, [example.script])
+            let result = try bus.script(script, [example.script], ["DBUS_SYSTEM_BUS_ADDRESS": bus.address])
             #expect(result.lines.last == last, "\(result.errorOutput)")
         case .answered(let partner, let words):
             let script = """

@@ -90,7 +90,8 @@ struct AgentScene {
     private static let calls: [(member: String, signature: String)] = [
         ("Register", "a{sv}"), ("Register", "a{sv}"), ("AddNames", "asas"), ("RemoveNames", "asas"), ("Report", "s"),
         ("SetState", "ssb"), ("SetState", "ssb"), ("Release", "s"), ("FollowDesktop", "b"), ("SetForeground", "u"),
-        ("SetForeground", "d"), ("SetNameState", "st"), ("GetNameState", "s"), ("List", ""), ("Status", ""),
+        ("SetForeground", "d"), ("SetNameState", "st"), ("GetNameState", "s"), ("SwapNameState", "stt"),
+        ("Hold", "s"), ("LetGo", "st"), ("List", ""), ("Status", ""),
         ("OpenRelay", ""), ("SetNaps", "b"), ("Synchronize", ""), ("Ping", ""), ("Introspect", ""),
         ("GetAll", "s"),
         ("Get", "ss"),
@@ -164,6 +165,8 @@ struct AgentScene {
             let target = choices.pick([":1.1", ":1.2", ":1.3", "pid:\(Room.processes[0])", "pid:\(getpid())", "app:a"])
             return [.string(target), .string(choices.state().rawValue), .boolean(choices.once(in: 3))]
         case "SetNameState": return [.string(choices.name().string), .uint64(choices.number())]
+        case "SwapNameState":
+            return [.string(choices.name().string), .uint64(choices.number()), .uint64(choices.number())]
         case "GetNameState": return [.string(choices.name().string)]
         default: return choices.values(of: signature)
         }

@@ -187,7 +187,7 @@ enum CoordinatorMachine {
         let connection = choices.pick(connections)
         let process = choices.pick(processes)
         let sender = choices.pick(senders)
-        switch choices.number(below: 44) {
+        switch choices.number(below: 45) {
         case 0...3: return .register(call(), newcomer(&choices))
         case 4, 5: return .addNames(call(), from: sender, choices.subjects())
         case 6: return .removeNames(call(), from: sender, choices.subjects())
@@ -204,6 +204,8 @@ enum CoordinatorMachine {
             )
         case 11: return .release(call(), by: caller(&choices), choices.once(in: 2) ? nil : target(&choices))
         case 12: return .setNameState(call(), by: caller(&choices), choices.name(), choices.number())
+        case 43:
+            return .swapNameState(call(), by: caller(&choices), choices.name(), choices.number(), choices.number())
         case 13: return .getNameState(call(), choices.name())
         case 14, 15: return .markIsReached(connection)
         case 16: return .told(connection, reply(&choices))
@@ -247,7 +249,8 @@ extension Event {
         switch self {
         case .register(let call, _), .addNames(let call, _, _), .removeNames(let call, _, _), .report(let call, _, _),
             .followDesktop(let call, _, _), .setState(let call, _, _, _, _, _), .release(let call, _, _),
-            .setNameState(let call, _, _, _), .getNameState(let call, _), .setNaps(let call, _, _):
+            .setNameState(let call, _, _, _), .swapNameState(let call, _, _, _, _), .getNameState(let call, _),
+            .setNaps(let call, _, _):
             call
         default: nil
         }
@@ -298,7 +301,7 @@ enum LauncherMachine {
         let id = choices.pick(ids)
         let connection = ConnectionID(UInt64(choices.number(below: 3)))
         let begun = numbers.isEmpty || choices.once(in: 4) ? (id, choices.number()) : choices.pick(numbers)
-        switch choices.number(below: 18) {
+        switch choices.number(below: 19) {
         case 0: return .load(entries(&choices))
         case 1: return .manager(obstacle: choices.once(in: 3) ? "none" : nil)
         case 2, 3: return .subscribed(id, failure: choices.once(in: 6) ? "no" : nil)
@@ -311,18 +314,20 @@ enum LauncherMachine {
         case 13: return .programIsKnown(id, [(connection, choices.subjects())])
         case 14: return .marked(LaunchMark(connection, number: choices.number()))
         case 15: return .left(connection)
+        case 16: return .conditions(id, hold: choices.once(in: 2))
         default: return .alarm
         }
     }
 
     private static func outcome(_ choices: inout Choices, _ time: Int64) -> Launcher.Outcome {
-        switch choices.number(below: 7) {
+        switch choices.number(below: 8) {
         case 0: .begun(at: Int64(bitPattern: choices.number()))
         case 1: .begun(at: time)
         case 2: .wasRunning
         case 3: .failed("no")
         case 4: .neverRan("no")
         case 5: .canceled
+        case 6: .programFailed("no")
         default: .done
         }
     }

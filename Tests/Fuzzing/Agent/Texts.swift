@@ -14,7 +14,9 @@ enum ValueReading {
             ObserverInterface.Mark.self, ObserverInterface.KeepStates.self, AgentInterface.Register.Answer.self,
             AgentInterface.List.Answer.self,
             AgentInterface.Status.Answer.self, AgentInterface.ConnectionCount.self,
-            AgentInterface.SetNameState.Answer.self, AgentInterface.GetNameState.Answer.self,
+            AgentInterface.SetNameState.Answer.self, AgentInterface.SwapNameState.Answer.self,
+            AgentInterface.Hold.Answer.self,
+            AgentInterface.GetNameState.Answer.self,
             ObserverInterface.SetState.Answer.self,
         ]
 

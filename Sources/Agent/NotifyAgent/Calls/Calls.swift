@@ -64,6 +64,20 @@ extension Agent {
             shell.hear(sender, pid)
         case .setNameState(let name, let value):
             handle(.setNameState(openCalls.keep(call), by: caller, name, value))
+        case .swapNameState(let name, let old, let new):
+            handle(.swapNameState(openCalls.keep(call), by: caller, name, old, new))
+        case .hold(let name):
+            guard coordinator.id(of: sender) != nil else {
+                throw BusFault(
+                    name: AgentInterface.ErrorName.notRegistered,
+                    message: "This connection has not registered."
+                )
+            }
+            link.reply(to: call, AgentInterface.Hold.Answer(events.holds.hold(name, by: sender)).arguments)
+        case .letGo(let name, let number):
+            events.holds.letGo(name, number, by: sender)
+            link.reply(to: call)
+            endDelayIfOver()
         case .getNameState(let name): answerState(of: name, call)
         case .list:
             link.reply(to: call, AgentInterface.List.Answer(coordinator.list, for: caller.user).arguments)
@@ -189,7 +203,8 @@ extension Agent {
                     throw BusFault(name: AgentInterface.ErrorName.notObserved, message: refusal)
                 }
                 handle(.setNameState(openCalls.keep(call), by: Caller(user: user), name, value))
-            case .setState, .release, .setForeground, .list, .status, .openRelay, .setNaps, .handOver:
+            case .swapNameState, .setState, .release, .setForeground, .list, .status, .openRelay, .setNaps, .handOver,
+                .hold, .letGo:
                 throw .unknownMethod(call)
             }
         } catch {
@@ -227,6 +242,10 @@ enum Request {
     /// 0 for nobody.
     case setForeground(Int32)
     case setNameState(NotifyName, UInt64)
+    case swapNameState(NotifyName, UInt64, UInt64)
+    /// Has sleep or shutdown wait for the caller.
+    case hold(NotifyName)
+    case letGo(NotifyName, UInt64)
     case getNameState(NotifyName)
     case list
     case status
@@ -245,10 +264,10 @@ enum Request {
     /// Whether it shows or changes what belongs to others than its caller. No sandbox should let its program do that.
     var concernsOthers: Bool {
         switch self {
-        case .setState, .release, .setForeground, .list, .setNaps, .handOver: true
+        case .setState, .release, .setForeground, .list, .setNaps, .handOver, .hold, .letGo: true
         case .register, .addNames, .removeNames, .report, .followDesktop: false
         case .getNameState(let name): !SystemEvent.reachesSandboxes(name)
-        case .setNameState, .status, .openRelay: false
+        case .setNameState, .swapNameState, .status, .openRelay: false
         }
     }
 
@@ -284,6 +303,14 @@ enum Request {
         case AgentInterface.SetNameState.member:
             let message: AgentInterface.SetNameState = try message(call)
             return .setNameState(try name(message.name), message.value)
+        case AgentInterface.SwapNameState.member:
+            let message: AgentInterface.SwapNameState = try message(call)
+            return .swapNameState(try name(message.name), message.old, message.new)
+        case AgentInterface.Hold.member:
+            return .hold(try eventToHold(argument(of: AgentInterface.Hold.self, call)))
+        case AgentInterface.LetGo.member:
+            let message: AgentInterface.LetGo = try message(call)
+            return .letGo(try eventToHold(message.name), message.number)
         case AgentInterface.GetNameState.member:
             return .getNameState(try name(argument(of: AgentInterface.GetNameState.self, call)))
         case AgentInterface.List.member:
@@ -319,6 +346,12 @@ enum Request {
     ) throws(BusFault) -> Message.Value {
         let message: Message = try message(call)
         return message.value
+    }
+
+    private static func eventToHold(_ text: String) throws(BusFault) -> NotifyName {
+        let name = try name(text)
+        guard Holds.names.contains(name) else { throw .invalidArguments("Nothing waits for '\(name)'.") }
+        return name
     }
 
     private static func name(_ text: String) throws(BusFault) -> NotifyName {

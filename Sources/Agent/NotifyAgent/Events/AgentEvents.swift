@@ -20,6 +20,7 @@ struct AgentEvents {
     /// Whether there is a screen saver that says whether it is active.
     var hasScreenSaver = false
     var sleepDelay: SleepDelay?
+    var holds = Holds()
     /// Posts that wait for state changes, in order.
     var waiting: [(number: UInt64, changes: [EventChange])] = []
     var lastWait: UInt64 = 0
@@ -266,6 +267,8 @@ extension Agent {
         let delay = SleepDelay(logins, now: MonotonicTime.now.nanoseconds)
         events.sleepDelay = delay
         alarms.set(.sleep, at: delay.earliest)
+        let now = UInt64(max(0, MonotonicTime.now.nanoseconds))
+        events.holds.begin(delay.name, now: now) { coordinator.id(of: $0).map(coordinator.hears) ?? false }
         // The agent hears its own posts, in order with the bus's replies.
         link.callBus("GetId", []) { [self] _ in
             guard events.sleepDelay?.latest == delay.latest else { return }
@@ -280,7 +283,8 @@ extension Agent {
         guard let delay = events.sleepDelay else { return }
         let now = MonotonicTime.now.nanoseconds
         guard now >= delay.earliest else { return }
-        let isBusy = !delay.isPassedOn || launching?.isAtWork(on: [delay.name]) == true
+        let isBusy =
+            !delay.isPassedOn || launching?.isAtWork(on: [delay.name]) == true || events.holds.isHeld(delay.name)
         if isBusy, now < delay.latest { return alarms.set(.sleep, at: delay.latest) }
         events.sleepDelay = nil
         logind?.letGo()

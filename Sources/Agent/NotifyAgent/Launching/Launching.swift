@@ -21,6 +21,8 @@ final class Launching: PostListener {
         let workHasEnded: () -> Void
         /// Files of `launch.d` are to be reread.
         let filesHaveChanged: () -> Void
+        /// The state of a name; nil if it is an event's and not known.
+        let state: (NotifyName) -> UInt64?
         /// A warning for administrators.
         let warn: (String) -> Void
     }
@@ -38,6 +40,10 @@ final class Launching: PostListener {
     private var faults: [LaunchFolders.File] = []
     private let pump = Pump<Launcher.Event>()
     private var ownsName = false
+    /// Whether the conditions of entries hold, as far as the launcher knows.
+    private var allowed: [LaunchID: Bool] = [:]
+    /// How often the bus was asked whether it has passed on what was posted.
+    private var lastQuestion: UInt64 = 0
     /// By how many entries each name and prefix is wanted: the connection hears it once for all of them.
     var subscriptions = SubjectIndex<Int>()
     var unidentified = UnidentifiedPosts<BusCall>()
@@ -88,6 +94,41 @@ final class Launching: PostListener {
         }
         showOnBus()
         observeAll()
+        allowed = [:]
+        statesHaveChanged()
+    }
+
+    /// The states of names may have changed, on which entries depend. A state is known before it is posted: what does not
+    /// hold any more keeps back that post, and what holds now waits for it, so that both are one start.
+    func statesHaveChanged() {
+        if launcher.isEmpty { return }
+        let changed = changedConditions
+        for id in changed.filter({ !$0.hold }).map(\.id) { allow(id, false) }
+        guard changed.contains(where: \.hold) else { return }
+        lastQuestion += 1
+        // The post follows in this turn of the loop, and so is before the second question.
+        allowLater(lastQuestion, rounds: 2)
+    }
+
+    private func allowLater(_ question: UInt64, rounds: Int) {
+        link.callBus("GetId", []) { [self] _ in
+            guard question == lastQuestion else { return }
+            if rounds > 1 { return allowLater(question, rounds: rounds - 1) }
+            for id in changedConditions.filter(\.hold).map(\.id) { allow(id, true) }
+        }
+    }
+
+    private var changedConditions: [(id: LaunchID, hold: Bool)] {
+        launcher.entries.compactMap { id, entry in
+            if entry.conditions.isEmpty { return nil }
+            let hold = entry.conditions.allSatisfy { $0.holds(for: environment.state($0.name)) }
+            return allowed[id] == hold ? nil : (id, hold)
+        }
+    }
+
+    private func allow(_ id: LaunchID, _ hold: Bool) {
+        allowed[id] = hold
+        handle(.conditions(id, hold: hold))
     }
 
     func findManager() {
@@ -327,6 +368,9 @@ final class Launching: PostListener {
 
     /// All names that start something.
     var subjects: Subjects { launcher.subjects }
+
+    /// What somebody must report because entries depend on it.
+    var wanted: Subjects { launcher.subjects.union(Subjects(names: launcher.conditions)) }
 
     var entries: [AgentInterface.LaunchStatus] {
         launcher.reports.map { AgentInterface.LaunchStatus($0, unit: unit(of: $0)) }

@@ -112,6 +112,8 @@ extension ServiceManager {
             ("Slice", .string("app.slice")),
             ("CollectMode", .string("inactive-or-failed")),
             ("SyslogIdentifier", .string(entry.title)),
+            // As long as a run of notify-wait gets before it is killed.
+            ("TimeoutStopUSec", .uint64(5_000_000)),
             ("Environment", .strings(["NOTIFY_NAME=\(first)"] + entry.environment)),
             ("ExecStart", execution),
         ]
@@ -133,8 +135,15 @@ extension ServiceManager {
             case "skipped": report(.ended(id, number: number, .done))
             case "canceled": report(.ended(id, number: number, .canceled))
             case "failed":
-                findWhetherRan(id) { [self] hasRun in
-                    report(.ended(id, number: number, hasRun ? .failed(text) : .neverRan(text)))
+                findStatus(of: id) { [self] failure in
+                    let outcome: Launcher.Outcome =
+                        switch failure?.status {
+                        case ServiceManager.noControlGroup: .neverRan(text)
+                        // Others of systemd's own: it has not executed the program.
+                        case let status? where status >= 200: .failed("\(text): status \(status)")
+                        default: failure.map { $0.hasRun ? .programFailed($0.text) : .failed($0.text) } ?? .failed(text)
+                        }
+                    report(.ended(id, number: number, outcome))
                 }
             default: report(.ended(id, number: number, .failed(text)))
             }
@@ -157,17 +166,21 @@ extension ServiceManager {
         }
     }
 
-    /// Whether the program of an entry has run: what systemd can't put into its control group it does not execute. That
-    /// happens to a unit that is started while systemd removes the control group of its last run. See EXIT_CGROUP in
-    /// systemd.exec(5).
-    private func findWhetherRan(
-        _ id: LaunchID,
-        then completion: @escaping (Bool) -> Void
+    /// The status of what systemd can't put into its control group, and so does not execute. That happens to a unit that
+    /// is started while systemd removes the control group of its last run. See EXIT_CGROUP in systemd.exec(5).
+    private static let noControlGroup: UInt64 = 219
+
+    /// How the program of an entry has failed; nil if it is not known to have run. A unit that is gone by then has no
+    /// properties, but the service manager has said before how it ended.
+    private func findStatus(
+        of id: LaunchID,
+        then completion: @escaping (Failure?) -> Void
     ) {
-        guard let unit = units[id], unit.hasSuffix(".service") else { return completion(true) }
+        if let failure = failure(of: id) { return completion(failure) }
+        guard let unit = units[id], unit.hasSuffix(".service") else { return completion(nil) }
         property("ExecMainStatus", of: ServiceManager.service, unit) { value in
-            guard case .number(_, let status)? = value else { return completion(true) }
-            completion(status != 219)
+            guard case .number(_, let status)? = value, status > 0 else { return completion(nil) }
+            completion(Failure(text: "exited with status \(status)", status: status))
         }
     }
 }

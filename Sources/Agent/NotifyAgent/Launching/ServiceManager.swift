@@ -28,7 +28,16 @@ final class ServiceManager: ServiceClient {
         var isReferenced = false
         var rule = ""
         /// How its program has failed last.
-        var failure: String?
+        var failure: Failure?
+    }
+
+    /// How the program of a service has failed.
+    struct Failure {
+        let text: String
+        /// What it exited with; nil if it did not.
+        var status: UInt64?
+        /// Whether it has run at all.
+        var hasRun = true
     }
 
     let service = FollowedService(name: ServiceManager.name, title: "the service manager", signals: [])
@@ -248,7 +257,7 @@ final class ServiceManager: ServiceClient {
     private func note(_ unit: String, _ state: String) {
         let isActive = ServiceManager.isActive(state)
         for id in watches[unit]?.entries.sorted() ?? [] {
-            let failure = state == "failed" ? watches[unit]?.failure ?? "the unit has failed" : nil
+            let failure = state == "failed" ? watches[unit]?.failure?.text ?? "the unit has failed" : nil
             report(.activity(id, isActive, failure: failure))
             // That of a command is gone for good.
             if !isActive, unit.hasPrefix(ServiceManager.stem), watches[unit]?.isReferenced == false,
@@ -260,16 +269,22 @@ final class ServiceManager: ServiceClient {
     }
 
     /// How the program of a service has failed. See org.freedesktop.systemd1(5), "Service Unit Objects".
-    private static func failure(in values: [String: BusValue]) -> String? {
+    private static func failure(in values: [String: BusValue]) -> Failure? {
         guard let result = values["Result"]?.string, result != "success" else { return nil }
-        var status = "?"
-        if case .number(_, let number)? = values["ExecMainStatus"] { status = String(number) }
+        var status: UInt64?
+        if case .number(_, let number)? = values["ExecMainStatus"] { status = number }
+        let text = status.map { String($0) } ?? "?"
         switch result {
-        case "exit-code": return "exited with status \(status)"
-        case "signal", "core-dump": return "was ended by signal \(status)"
-        default: return "failed with '\(result.sentence)'"
+        case "exit-code": return Failure(text: "exited with status \(text)", status: status)
+        case "signal", "core-dump": return Failure(text: "was ended by signal \(text)")
+        default:
+            let hasRun = ["timeout", "watchdog", "oom-kill"].contains(result)
+            return Failure(text: "failed with '\(result.sentence)'", hasRun: hasRun)
         }
     }
+
+    /// How the program of an entry has failed, as far as the service manager has said so by itself.
+    func failure(of id: LaunchID) -> Failure? { units[id].flatMap { watches[$0]?.failure } }
 
     // MARK: - Signals
 

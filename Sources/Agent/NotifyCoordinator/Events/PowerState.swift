@@ -69,8 +69,8 @@ package struct PowerState: Equatable, Sendable {
             let isPosted = before.map { $0 & ~quiet != new & ~quiet } ?? false
             if isPosted || isNew || before != new { changes.append(EventChange(name, state: new, isPosted: isPosted)) }
         }
+        note(PowerState.source, \.sourceBits)
         if let old {
-            if isOnBattery != old.isOnBattery { changes.append(EventChange(PowerState.source)) }
             if isLow, !old.isLow { changes.append(EventChange(PowerState.low)) }
             if isCritical != old.isCritical { changes.append(EventChange(PowerState.critical)) }
         }
@@ -81,5 +81,6 @@ package struct PowerState: Equatable, Sendable {
         return changes
     }
 
+    private var sourceBits: UInt64 { isOnBattery ? 0 : 1 }
     private var lidBits: UInt64 { isLidClosed ? 1 : 0 }
 }

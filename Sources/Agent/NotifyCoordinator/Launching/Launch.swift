@@ -66,10 +66,13 @@ struct Launch: Hashable {
     /// How the program has failed before its start was known to have completed.
     private var earlyFailure: String?
     private(set) var lastResult = ""
+    /// Whether its conditions hold. What is due waits for that.
+    private var isAllowed: Bool
 
     init(id: LaunchID, entry: LaunchEntry) {
         self.id = id
         self.entry = entry
+        isAllowed = entry.conditions.isEmpty
     }
 
     var isBusy: Bool {
@@ -172,11 +175,20 @@ struct Launch: Hashable {
 
     /// Adopts the current content of the file, with the same action as before.
     mutating func change(to entry: LaunchEntry, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+        if entry.conditions != self.entry.conditions { isAllowed = entry.conditions.isEmpty }
         self.entry = entry
         due.remove { !entry.subjects.contains($0) }
         missed.remove { !entry.subjects.contains($0) }
         if case .off = phase { return }
         follow(&effects)
+        goOn(now, &effects)
+        follow(&effects)
+    }
+
+    /// Its conditions hold from now on, or not any more.
+    mutating func allow(_ isAllowed: Bool, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+        self.isAllowed = isAllowed
+        if case .off = phase { return }
         goOn(now, &effects)
         follow(&effects)
     }
@@ -222,9 +234,9 @@ struct Launch: Hashable {
             phase = isActive == true ? .running : .idle
             goOn(now, &effects)
         case .idle:
-            if !due.isEmpty { beginSettling(now, &effects) }
+            if !due.isEmpty, isAllowed { beginSettling(now, &effects) }
         case .running:
-            if !due.isEmpty, entry.onBusy == .restart { beginSettling(now, &effects) }
+            if !due.isEmpty, isAllowed, entry.onBusy == .restart { beginSettling(now, &effects) }
         case .settling(_, let until):
             if until <= now { arm(now, &effects) }
         case .limited(let until):
@@ -264,6 +276,10 @@ struct Launch: Hashable {
     /// Has all names heard again, as what is posted after the start must be noted.
     private mutating func arm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
         if isLeftAlone { return leaveAlone() }
+        guard isAllowed else {
+            phase = isActive == true ? .running : .idle
+            return
+        }
         let window = entry.limit.window
         recentStarts.removeAll { $0 + window <= now }
         if recentStarts.count >= entry.limit.starts {
@@ -327,6 +343,8 @@ struct Launch: Hashable {
         case .done, .begun, .wasRunning:
             lastResult = "done"
             if let failure = earlyFailure { programHasFailed(failure) }
+        case .programFailed(let failure):
+            programHasFailed(failure)
         case .neverRan(let reason) where isTryingAgain, .failed(let reason):
             failures += 1
             lastResult = reason

@@ -41,12 +41,25 @@ package struct LaunchEntry: Hashable, Sendable {
         }
     }
 
+    /// What must be so before it is started: the state of a name is not 0, or it is.
+    package struct Condition: Hashable, Sendable {
+        package let name: NotifyName
+        package let isNegated: Bool
+
+        package init(_ name: NotifyName, isNegated: Bool) { (self.name, self.isNegated) = (name, isNegated) }
+
+        /// - Parameter state: nil while nobody knows it, when nothing holds.
+        package func holds(for state: UInt64?) -> Bool { state.map { ($0 == 0) == isNegated } ?? false }
+    }
+
     /// The name of its file without `.conf`, by which it is known.
     package var title: String
     /// Its path.
     package var path = ""
     package var subjects = Subjects()
     package var action: Action
+    /// All of them must hold.
+    package var conditions: [Condition] = []
     package var onBusy = BusyRule.queue
     /// How long no more posts may come before it is started, in nanoseconds.
     package var settle: Int64 = 0

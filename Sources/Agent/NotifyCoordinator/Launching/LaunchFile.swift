@@ -17,6 +17,7 @@ package enum LaunchFile {
 
     /// The maximum number of names and prefixes of one entry.
     static let maximumNames = 4_096
+    static let maximumConditions = 16
 
     /// Parses an entry: `KEY = VALUE`, one per line; empty lines and those that begin with `#` are ignored.
     ///
@@ -50,10 +51,11 @@ private struct Draft {
     typealias Complaint = LaunchFile.Complaint
 
     private static let keys = [
-        "name", "prefix", "start", "run", "activate", "on-busy", "settle", "limit", "environment", "from", "enabled",
+        "name", "prefix", "when", "start", "run", "activate", "on-busy", "settle", "limit", "environment", "from",
+        "enabled",
     ]
     /// May be given more than once.
-    private static let lists: Set<String> = ["name", "prefix", "environment"]
+    private static let lists: Set<String> = ["name", "prefix", "when", "environment"]
 
     private var subjects = Subjects()
     private var actions: [LaunchEntry.Action] = []
@@ -76,6 +78,7 @@ private struct Draft {
         case "name" where value.hasSuffix(".*"): try addPrefix(value)
         case "name": subjects.names.insert(try name(value))
         case "prefix": try addPrefix(value)
+        case "when": template.conditions.append(try condition(value))
         case "start": actions.append(.unit(try unit(value)))
         case "run": actions.append(.command(try command(value)))
         case "activate": actions.append(.activation(try busName(value)))
@@ -88,6 +91,9 @@ private struct Draft {
         }
         guard subjects.names.count + subjects.prefixes.count <= LaunchFile.maximumNames else {
             throw Complaint("too many names; an entry has at most \(LaunchFile.maximumNames)")
+        }
+        guard template.conditions.count <= LaunchFile.maximumConditions else {
+            throw Complaint("too many conditions; an entry has at most \(LaunchFile.maximumConditions)")
         }
     }
 
@@ -120,6 +126,14 @@ private struct Draft {
         if name.staysInProcess { throw Complaint("'\(text)' never leaves its process") }
         try checkPrintable(text)
         return name
+    }
+
+    private func condition(_ text: String) throws(Complaint) -> LaunchEntry.Condition {
+        let isNegated = text.utf8.first == UInt8(ascii: "!")
+        return LaunchEntry.Condition(
+            try name(isNegated ? SettingsText.trimmed(text.dropFirst()) : text),
+            isNegated: isNegated
+        )
     }
 
     private func checkPrintable(_ text: String) throws(Complaint) {

@@ -35,6 +35,8 @@ package struct Launcher: Hashable {
         case mayObserve(ConnectionID, [LaunchID], Subjects, isNew: Bool)
         /// It is now known which of the observing connections belong to the entry's program.
         case programIsKnown(LaunchID, [(ConnectionID, Subjects)])
+        /// The conditions of an entry hold from now on, or not any more.
+        case conditions(LaunchID, hold: Bool)
         /// The result of `mark`.
         case marked(LaunchMark)
         case left(ConnectionID)
@@ -50,6 +52,8 @@ package struct Launcher: Hashable {
         /// It was running already, so nothing was started.
         case wasRunning
         case failed(String)
+        /// The program was started, and has failed before the service manager took it for started.
+        case programFailed(String)
         /// The service manager itself has failed, before the program ran: it is retried once.
         case neverRan(String)
         case canceled
@@ -160,6 +164,13 @@ package struct Launcher: Hashable {
         }
     }
 
+    /// The names whose states entries depend on.
+    package var conditions: Set<NotifyName> {
+        launches.values.reduce(into: []) { all, launch in
+            if launch.entry.isEnabled { all.formUnion(launch.entry.conditions.map(\.name)) }
+        }
+    }
+
     /// Handles an event.
     ///
     /// - Returns: the effects, to be carried out in order.
@@ -208,6 +219,7 @@ package struct Launcher: Hashable {
             for (connection, names) in launches[id]?.programIsKnown(connections, &effects) ?? [] {
                 effects.append(.deliver(connection, names))
             }
+        case .conditions(let id, let hold): launches[id]?.allow(hold, now, &effects)
         case .marked(let mark):
             var late = PendingNames()
             for id in launches.keys.sorted() {

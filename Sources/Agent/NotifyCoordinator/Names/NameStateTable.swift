@@ -41,6 +41,9 @@ package struct NameStateTable: Hashable {
 
     func isPinned(_ name: NotifyName) -> Bool { pinned[name] != nil }
 
+    /// Whether those that observe the name, as the agent before this one knew, may have yet to register.
+    func isHandedOver(_ name: NotifyName) -> Bool { handedOver.contains(name) }
+
     subscript(name: NotifyName) -> UInt64 { entries[name]?.value ?? pinned[name] ?? 0 }
 
     /// Sets a state now.

@@ -24,6 +24,11 @@ enum BridgeCommand {
         do throws(ConfigurationError) {
             let bus = settings.common.notifyBus
             let configuration = try BridgeConfiguration(ConfigurationFile(file(in: settings)))
+            for name in configuration.exports.names.union(configuration.imports.names).sorted(by: {
+                $0.string < $1.string
+            }) {
+                if let mistake = NameMistake.asterisk(in: name) { diagnostics.notice(mistake) }
+            }
             // libmosquitto reads the certificates and keys.
             _ = try MosquittoClient(BrokerLogin(id: "nb1-check", configuration))
             let state = try StateFolder(for: bus)

@@ -85,6 +85,29 @@ int linux_pidfd_open(pid_t process);
 /* linux_pidfd_signal() - pidfd_send_signal(2): never reaches a later process with the same ID */
 int linux_pidfd_signal(int pidfd, int signal);
 
+/* A command with its keeper, a process that exits when all that the command has started has ended. */
+typedef struct linux_kept {
+    pid_t keeper;  /* our child, to be waited for */
+    pid_t command; /* also its process group */
+    int result;    /* non-blocking: once the keeper has exited, the command's status as by waitpid(2), an int */
+} linux_kept;
+
+/*
+ * linux_start_kept() - execvpe(3) in a new process, in a process group of its own, under a keeper
+ * @arguments: the command's; ends with NULL
+ * @environment: the same
+ * @has_no_input: whether it reads /dev/null
+ *
+ * The command has no signal blocked, and SIGPIPE is not ignored. What it leaves behind when it ends, also in another
+ * session, becomes the keeper's child: see PR_SET_CHILD_SUBREAPER in prctl(2).
+ *
+ * Return: 0, or an error number if it can't be executed.
+ */
+int linux_start_kept(
+    char *_Nullable const *_Nonnull arguments, char *_Nullable const *_Nonnull environment, bool has_no_input,
+    linux_kept *kept
+);
+
 /* linux_getxattr() - getxattr(2) */
 long linux_getxattr(const char *path, const char *name, void *value, size_t size);
 

@@ -14,6 +14,31 @@ extension NotifyCenter {
         try askAgent(timeout) { peer, completion in peer.setState(value, of: name, then: completion) }
     }
 
+    /// Sets the state of a name if it is `old`.
+    ///
+    /// - Returns: what it was: `old` if it is `new` now.
+    package func swapState(
+        _ old: UInt64,
+        for new: UInt64,
+        of name: NotifyName,
+        timeout: Duration = .seconds(2)
+    ) throws(AgentError) -> UInt64 {
+        try askAgent(timeout) { peer, completion in peer.swapState(old, for: new, of: name, then: completion) }
+    }
+
+    /// Has sleep or shutdown wait for this program after a post of the name, until ``letGo(_:_:)``.
+    ///
+    /// - Returns: which time it was posted last.
+    package func hold(_ name: NotifyName, timeout: Duration = .seconds(2)) throws(AgentError) -> UInt64 {
+        try askAgent(timeout) { peer, completion in peer.hold(name, then: completion) }
+    }
+
+    /// This program is done with what it does for that time.
+    package func letGo(_ name: NotifyName, _ number: UInt64) {
+        guard let peer else { return }
+        _ = perform { _ in peer.letGo(name, number) }
+    }
+
     /// The state of a name; 0 if nobody has set it.
     ///
     /// The corresponding C function is `notify_get_state`.

@@ -43,6 +43,8 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     private var isReturning = false
     /// The state that the program has reported last.
     private var reported: LifecycleState?
+    /// The events that wait for this program; each agent is told.
+    private var heldNames: Set<NotifyName> = []
     var untold = Untold()
     /// Why requests fail while the loss of the connection is being handled.
     private var loss: NotifyBusError?
@@ -293,6 +295,36 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
         }
     }
 
+    /// Sets the state of a name if it is `old`, and remembers it.
+    ///
+    /// - Parameter completion: gets what the state was.
+    func swapState(
+        _ old: UInt64,
+        for new: UInt64,
+        of name: NotifyName,
+        then completion: @escaping (Result<UInt64, AgentError>) -> Void
+    ) {
+        ask(AgentInterface.SwapNameState(name: name.string, old: old, new: new)) { [self] answer, _ in
+            if case .success(let accepted) = answer, accepted.stamp > 0 {
+                nameStates.note(NameStates.Entry(value: new, stamp: accepted.stamp), of: name)
+            }
+            completion(answer.map(\.value))
+        }
+    }
+
+    /// Has sleep or shutdown wait for this program, from the next time on and with every agent.
+    ///
+    /// - Parameter completion: gets the number of the last time.
+    func hold(_ name: NotifyName, then completion: @escaping (Result<UInt64, AgentError>) -> Void) {
+        heldNames.insert(name)
+        ask(AgentInterface.Hold(name.string)) { completion($0.map(\.value)) }
+    }
+
+    /// Lets what has begun with that number go on.
+    func letGo(_ name: NotifyName, _ number: UInt64) {
+        ask(AgentInterface.LetGo(name: name.string, number: number)) { _ in }
+    }
+
     /// Reports whether the program wants to follow the desktop. A later agent learns it from the registration.
     func followDesktop(_ follows: Bool) {
         tellUntold()
@@ -412,6 +444,7 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
                     receiver.hearByRelay(topics)
                 }
                 run(.registered(agent: agent, welcome))
+                for name in heldNames { link.call(AgentInterface.Hold(name.string), to: agent, of: service) { _ in } }
             case .failure(let fault):
                 if fault.isOfLostConnection { return }
                 if agent == receiver.lifecycle.candidate {

@@ -76,7 +76,7 @@ import Testing
 
     @Test func `the wait is over after one, after N, after each, or never`() throws {
         func subject(_ operands: String...) throws -> Subject {
-            try Subject(operands.compactMap { Argument(copying: $0) })
+            try Subject(operands.compactMap { Argument(copying: $0) }, isLiteral: false)
         }
         let names = try subject("a", "b", "b")
         #expect(try heard(["a"], names) { _ in } == 1)

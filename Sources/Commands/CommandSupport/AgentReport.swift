@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CommandSupport
-import NotifyCore
+package import NotifyCore
+import NotifyNames
 
 /// What `-v` says about the lifecycle agent: that it did not answer, or which of the names it does not post at present.
-struct AgentReport {
+package struct AgentReport {
     private let center: NotifyCenter
     private let hint: String
 
-    init(_ center: NotifyCenter, _ bus: NotifyCenter.Bus) {
+    package init(_ center: NotifyCenter, _ bus: NotifyCenter.Bus) {
         self.center = center
         hint = AgentHint.text(for: bus)
     }
 
     /// Nothing if all is well, or there is no agent at all.
-    func lines(for names: [NotifyName]) -> [String] {
+    package func lines(for names: [NotifyName]) -> [String] {
         switch center.agentContact {
         case .asked, .silent: ["the lifecycle agent did not answer; until it does, every post is heard\(hint)"]
         case .absent(let reason): reason.map { ["the lifecycle agent is not used: \($0)\(hint)"] } ?? []
         case .unknown: []
-        case .present: SystemEvent.all.filter { $0.source != nil && names.contains($0.name) }.compactMap(line)
+        case .present: obstacles(to: names)
         }
+    }
+
+    /// Which of the names nobody posts at present, and why: a line each.
+    package func obstacles(to names: [NotifyName]) -> [String] {
+        SystemEvent.all.filter { $0.source != nil && names.contains($0.name) }.compactMap(line)
     }
 
     /// Why an event is not posted; nil if it is.
