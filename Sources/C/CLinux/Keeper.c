@@ -15,8 +15,7 @@
 
 /* Tells the program a value, or an error as a negative number. */
 static void tell(int pipe, int value) {
-    while (write(pipe, &value, sizeof value) < 0 && errno == EINTR) {
-    }
+    while (write(pipe, &value, sizeof value) < 0 && errno == EINTR) {}
 }
 
 _Noreturn static void run(char *const *arguments, char *const *environment, bool has_no_input, int pipe) {
@@ -74,8 +73,10 @@ static int take_begin(int pipe, pid_t *command) {
         long count = read(pipe, &value, sizeof value);
         if (count < 0 && errno == EINTR) continue;
         if (count != sizeof value) break;
-        if (value < 0) error = -value;
-        else *command = value;
+        if (value < 0)
+            error = -value;
+        else
+            *command = value;
     }
     return error != 0 ? error : *command == 0 ? ECHILD : 0;
 }
@@ -105,7 +106,6 @@ int linux_start_kept(char *const *arguments, char *const *environment, bool has_
     close(begin[0]);
     if (error == 0) return 0;
     close(end[0]);
-    while (keeper > 0 && waitpid(keeper, NULL, 0) < 0 && errno == EINTR) {
-    }
+    while (keeper > 0 && waitpid(keeper, NULL, 0) < 0 && errno == EINTR) {}
     return error;
 }

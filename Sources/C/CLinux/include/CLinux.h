@@ -103,10 +103,8 @@ typedef struct linux_kept {
  *
  * Return: 0, or an error number if it can't be executed.
  */
-int linux_start_kept(
-    char *_Nullable const *_Nonnull arguments, char *_Nullable const *_Nonnull environment, bool has_no_input,
-    linux_kept *kept
-);
+int linux_start_kept(char *_Nullable const *_Nonnull arguments, char *_Nullable const *_Nonnull environment,
+                     bool has_no_input, linux_kept *kept);
 
 /* linux_getxattr() - getxattr(2) */
 long linux_getxattr(const char *path, const char *name, void *value, size_t size);
