@@ -68,8 +68,8 @@ BREAKS = [
     ),
     (
         "cancel-does-not-hold", "Library/NotifyCore/Center/Observation.swift",
-        "        public func cancel() {\n",
-        """        public func cancel() {
+        "        package func cancel() {\n",
+        """        package func cancel() {
             if isBroken("cancel-does-not-hold") { return _ = Unmanaged.passRetained(self) }
 """,
         "add",
