@@ -97,9 +97,8 @@ struct RefusalTests {
         arguments: busKinds
     )
     func unknownProperty(kind: BusKind) throws {
-        let folder = try makeFolder()
-        defer { removeFolder(folder) }
-        let broker = try FussyBroker([.unknownProperty(until: "\(folder)/known")])
+        let folder = try TemporaryFolder()
+        let broker = try FussyBroker([.unknownProperty(until: "\(folder.path)/known")])
         let lines = ["broker = \(broker.address)", "realm = home"]
         let here = try Machine(kind, lines + ["export = com.example.*"])
         try here.startBridge(waitsFor: "trying again")
@@ -111,7 +110,7 @@ struct RefusalTests {
         // It connects before those names are sent: the answers are counted together.
         let bridge = try here.bridge
         bridge.send(signal: SIGSTOP)
-        try save("", toFile: "\(folder)/known")
+        try folder.write("", to: "known")
         try there.wait(connected: true)
         bridge.send(signal: SIGCONT)
         #expect(heard.wait(forCount: others.count, timeout: .seconds(120)))
