@@ -68,8 +68,8 @@ BREAKS = [
     ),
     (
         "cancel-does-not-hold", "Library/NotifyCore/Center/Observation.swift",
-        "        package func cancel() {\n",
-        """        package func cancel() {
+        "        package func cancelAndWait(timeout: Duration?) throws(NotifyBusError) {\n",
+        """        package func cancelAndWait(timeout: Duration?) throws(NotifyBusError) {
             if isBroken("cancel-does-not-hold") { return _ = Unmanaged.passRetained(self) }
 """,
         "add",
