@@ -255,7 +255,7 @@ linkage: build ## Checks that nothing pulls in Foundation
 	@Scripts/check/linkage $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 .PHONY: interface
-interface: interface-needs build ## Checks that nothing is gone that others use: in Swift, in C, and of the commands
+interface: interface-needs build ## Checks that the public interfaces in Swift and C and of the commands have lost nothing
 	@RECORD=$(RECORD) Scripts/check/interface $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 # 'no' leaves out the programs that use other packages too, which have to be fetched and compiled.

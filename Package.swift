@@ -43,7 +43,7 @@ let package = Package(
             name: "NotifyCore",
             dependencies: ["NotifyProtocol", "NotifyWire", "NotifyNames", "CForkGuard", "CLinux"]
         ),
-        // What Swift programs import: the center, with queues and asynchronous sequences.
+        // What Swift programs import: the whole interface, with queues, tasks and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
 
         // Darwin's names: notify(3) with its C symbols, and what is added for blocks, in C and in Swift.

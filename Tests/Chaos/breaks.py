@@ -68,8 +68,8 @@ BREAKS = [
     ),
     (
         "cancel-does-not-hold", "Library/NotifyCore/Center/Observation.swift",
-        "        public func cancel() {\n",
-        """        public func cancel() {
+        "        package func cancelAndWait(timeout: Duration?) throws(NotifyBusError) {\n",
+        """        package func cancelAndWait(timeout: Duration?) throws(NotifyBusError) {
             if isBroken("cancel-does-not-hold") { return _ = Unmanaged.passRetained(self) }
 """,
         "add",
@@ -90,8 +90,8 @@ BREAKS = [
     ),
     (
         "post-dropped", "Library/NotifyCore/Posting/Outbox.swift",
-        "    func post(_ name: NotifyName) throws(NotifyBusError) -> Bool {\n",
-        """    func post(_ name: NotifyName) throws(NotifyBusError) -> Bool {
+        "    private func write(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool? {\n",
+        """    private func write(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool? {
         if isBroken("post-dropped"), name.string.hasSuffix("77") { return false }
 """,
         "fork",

@@ -31,9 +31,9 @@ extension NotifyCenter {
 extension NotifyCenter.Bus {
     /// A bus inside this process, for tests: names stay in the process, and no daemon is needed.
     ///
-    /// Centers with the same value meet, and no others, also for names that begin with `self.`. Everything that a center does goes as on a bus that answers at once:
-    /// callbacks run on the center's thread or the queue, and `flush()` and `synchronize()` return immediately. There is no
-    /// lifecycle agent, so every center is in the foreground.
+    /// Centers with the same value meet, and no others, also for names that begin with `self.`. A center works as it does on
+    /// a bus that answers at once: callbacks run on the center's thread or the queue, and `flush()` and `synchronize()`
+    /// return immediately. There is no lifecycle agent, so every center is in the foreground.
     ///
     /// ```swift
     /// let bus = NotifyCenter.Bus.inProcess()

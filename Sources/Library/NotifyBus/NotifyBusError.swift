@@ -71,7 +71,7 @@ public struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible
     /// The name of the underlying D-Bus error, such as `org.freedesktop.DBus.Error.NoServer`; nil if there is none.
     public var busErrorName: String? { core.busErrorName }
 
-    /// Creates an error, for what stands in for a center in a test.
+    /// Creates an error, for a test double of a center.
     ///
     /// - Parameters:
     ///   - code: the kind of failure.

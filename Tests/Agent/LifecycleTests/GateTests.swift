@@ -251,7 +251,7 @@ private typealias NotifyBusError = NotifyCore.NotifyBusError
             try await center.lifecycle.report(.background)
             guard center.lifecycle.state == .background else { exit(2) }
             try poster.postOnceConnected("com.example.self")
-            try await poster.synchronize(timeout: .patience)
+            try poster.synchronize(timeout: .patience)
             try await center.lifecycle.report(.foreground)
             try poster.postOnceConnected("com.example.self")
             guard count.wait(for: 1) else { exit(3) }

@@ -97,7 +97,8 @@ struct RefusalTests {
         arguments: busKinds
     )
     func unknownProperty(kind: BusKind) throws {
-        let broker = try FussyBroker([.unknownProperty(times: 2)])
+        let folder = try TemporaryFolder()
+        let broker = try FussyBroker([.unknownProperty(until: "\(folder.path)/known")])
         let lines = ["broker = \(broker.address)", "realm = home"]
         let here = try Machine(kind, lines + ["export = com.example.*"])
         try here.startBridge(waitsFor: "trying again")
@@ -109,11 +110,12 @@ struct RefusalTests {
         // It connects before those names are sent: the answers are counted together.
         let bridge = try here.bridge
         bridge.send(signal: SIGSTOP)
+        try folder.write("", to: "known")
         try there.wait(connected: true)
         bridge.send(signal: SIGCONT)
         #expect(heard.wait(forCount: others.count, timeout: .seconds(120)))
         #expect(heard.elements.sorted() == others.sorted())
-        #expect(try broker.count("bad") == 2)
+        #expect(try broker.count("bad") >= 2)
         #expect(try here.endBridge() == 0)
     }
 

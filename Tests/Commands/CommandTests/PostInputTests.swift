@@ -25,7 +25,7 @@ import Testing
         #expect(result.errorOutput == "notify-post: posted 30000 names\n")
         try center.barrier(timeout: .patience)
         #expect(count.value == 30_000)
-        #expect(center.statistics.coalesced == 0)
+        #expect(center.statistics.coalescedPosts == 0 && center.statistics.coalescedDeliveries == 0)
         observation.cancel()
     }
 

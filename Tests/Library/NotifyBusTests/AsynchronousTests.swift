@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
+import Glibc
 import NotifyBus
 import TestSupport
 import Testing
@@ -122,6 +123,22 @@ import Testing
         try await center.synchronize()
         try center.barrier(timeout: .patience)
         #expect(await view.heard.count == 1_000)
+    }
+
+    @Test func `what is cancelled before it is live ends quietly, and its closure does not run`() async throws {
+        let bus = try HangingBus()
+        let center = NotifyCenter(bus: .address(bus.address))
+        let runs = Counter()
+        // Before it has begun, and at some point while it waits.
+        for pause: UInt32 in [0, 1_000, 20_000] {
+            let task = Task {
+                try await center.withNotifications(for: "com.example.a") { _ in runs.add() }
+            }
+            usleep(pause)
+            task.cancel()
+            try await task.value
+        }
+        #expect(runs.value == 0)
     }
 
     @MainActor private final class View {

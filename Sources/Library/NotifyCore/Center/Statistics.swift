@@ -26,9 +26,6 @@ extension NotifyCenter {
         /// leave too much unread. Every observed name was delivered once afterwards, as it may have been posted
         /// meanwhile; posts that match only a prefix are lost, and can't be counted.
         package let forcedDisconnects: Int
-
-        /// All coalesced posts and deliveries.
-        package var coalesced: Int { coalescedPosts + coalescedDeliveries }
     }
 }
 

@@ -19,8 +19,8 @@ final class FussyBroker: Sendable {
         case keepsNothing
         /// It takes no filters with wildcards.
         case hasNoWildcards
-        /// Its first answers have a property that MQTT does not know.
-        case unknownProperty(times: Int)
+        /// Its answers have a property that MQTT does not know, until this file exists.
+        case unknownProperty(until: String)
         /// It answers the first messages to this topic with such a property.
         case unknownPropertyAfter(String, times: Int)
 
@@ -32,7 +32,7 @@ final class FussyBroker: Sendable {
             case .slashes(let count): ["slashes=\(count)"]
             case .keepsNothing: ["keeps=0"]
             case .hasNoWildcards: ["wildcards=0"]
-            case .unknownProperty(let times): ["times=\(times)", "bad=CONNACK"]
+            case .unknownProperty(let file): ["until=\(file)", "times=1000000", "bad=CONNACK"]
             case .unknownPropertyAfter(let topic, let times): ["times=\(times)", "bad=\(topic)"]
             }
         }
@@ -56,7 +56,7 @@ final class FussyBroker: Sendable {
 
     /// Each client has a thread; a lock makes one packet after the other.
     private static let script = #"""
-        import socket, struct, sys, threading
+        import os, socket, struct, sys, threading
         port, given = int(sys.argv[1]), dict(word.split("=", 1) for word in sys.argv[2:])
         lock, clients, left = threading.Lock(), {}, [int(given.get("times", 0))]
         UNKNOWN = bytes([2, 0x7E, 0])
@@ -103,7 +103,7 @@ final class FussyBroker: Sendable {
             return body[at + 2:end].decode(), end
 
         def is_bad(what):
-            if given.get("bad") != what or not left[0]: return False
+            if given.get("bad") != what or not left[0] or os.path.exists(given.get("until", "")): return False
             left[0] -= 1
             say("bad")
             return True
