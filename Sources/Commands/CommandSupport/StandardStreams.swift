@@ -78,11 +78,11 @@ package enum StandardStreams {
         to descriptor: Int32,
         within limit: Duration? = nil
     ) -> WriteResult {
-        let outlet = Outlet(descriptor)
+        let output = NonblockingOutput(descriptor)
         var rest = bytes[...]
         var isStuck = false
         while !rest.isEmpty {
-            let count = outlet.write(UnsafeRawBufferPointer(rebasing: rest))
+            let count = output.write(UnsafeRawBufferPointer(rebasing: rest))
             if count >= 0 {
                 rest = rest.dropFirst(count)
                 isStuck = false

@@ -54,7 +54,7 @@ struct AgentConnection {
     /// - Parameter target: the target of a state change, for the message of a thrown error.
     func call<Call: ProtocolCall>(
         _ call: Call,
-        for target: Whom? = nil
+        for target: TargetOrEveryone? = nil
     ) throws(CommandFailure) -> Call.Answer {
         let deadline = Deadline(after: settings.timeout)
         var lost: (fault: BusFault, until: Deadline)?

@@ -41,7 +41,7 @@ extension CommandFailure {
     }
 
     /// The agent violated the protocol.
-    static func nonsense(_ member: String, _ error: ArgumentError, for target: Whom?) -> CommandFailure {
+    static func nonsense(_ member: String, _ error: ArgumentError, for target: TargetOrEveryone?) -> CommandFailure {
         let detail =
             switch error {
             case .types(let expected, let given):
@@ -58,7 +58,7 @@ extension CommandFailure {
     /// What an error from the agent, or from the bus on its behalf, means to the user of the command.
     ///
     /// - Parameter target: the target of the state change; nil if there was none.
-    init(_ fault: BusFault, to member: String, target: Whom? = nil, on bus: NotifyCenter.Bus?) {
+    init(_ fault: BusFault, to member: String, target: TargetOrEveryone? = nil, on bus: NotifyCenter.Bus?) {
         let reason = fault.message.isEmpty ? fault.name : fault.message
         let standard = "org.freedesktop.DBus.Error."
         switch fault.name {

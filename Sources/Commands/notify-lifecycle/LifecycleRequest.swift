@@ -23,8 +23,8 @@ enum LifecycleRequest {
             if rest.isEmpty, verb != .release {
                 throw UsageError("'\(name)' requires a TARGET: pid:N, :1.N or app:ID; see 'notify-lifecycle list'")
             }
-            var targets: [Whom] = []
-            for operand in rest { targets.append(try Whom(operand)) }
+            var targets: [TargetOrEveryone] = []
+            for operand in rest { targets.append(try TargetOrEveryone(operand)) }
             let change = verb.state.map { TargetChange.Change.set($0, freezes: settings.freezes) } ?? .release
             self = .change(TargetChange(change: change, targets: targets.isEmpty ? [.everyone] : targets))
             return

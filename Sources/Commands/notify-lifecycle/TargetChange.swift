@@ -12,7 +12,7 @@ struct TargetChange {
     }
 
     let change: Change
-    let targets: [Whom]
+    let targets: [TargetOrEveryone]
 
     /// Changes one target after another, and returns once all changes are in effect.
     ///
@@ -44,7 +44,7 @@ struct TargetChange {
     ///
     /// - Returns: whether the target is one of those.
     private func continues(
-        _ target: Whom,
+        _ target: TargetOrEveryone,
         _ thawed: inout [StoppedThing: StopReason],
         _ settings: LifecycleSettings
     ) -> Bool {
@@ -65,7 +65,7 @@ struct TargetChange {
         }
     }
 
-    private func change(_ target: Whom, by agent: AgentConnection) throws(CommandFailure) -> UInt32 {
+    private func change(_ target: TargetOrEveryone, by agent: AgentConnection) throws(CommandFailure) -> UInt32 {
         switch change {
         case .set(let state, let freezes):
             let call = AgentInterface.SetState(target: target.text, state: state, freezes: freezes)

@@ -6,7 +6,7 @@ import Glibc
 /// The whole terminal, controlled by the ECMA-48 escape sequences that every current terminal supports, and termios(3).
 struct Screen {
     private var saved: termios?
-    private let outlet = Outlet(STDOUT_FILENO)
+    private let output = NonblockingOutput(STDOUT_FILENO)
     /// What the terminal has not taken yet.
     private var rest: ArraySlice<UInt8> = []
 
@@ -63,7 +63,7 @@ struct Screen {
     /// Draws what is pending, as far as the terminal takes it.
     mutating func flush() {
         while isPending {
-            let count = rest.withUnsafeBytes { outlet.write($0) }
+            let count = rest.withUnsafeBytes { output.write($0) }
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if errno != EINTR {

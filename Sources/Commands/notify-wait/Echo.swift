@@ -18,14 +18,14 @@ enum Echo {
         let hasHeard = Monitor(false)
         do throws(NotifyBusError) {
             let name = try NotifyName("org.notifybus.echo.\(getpid()).\(Clock.monotonic)")
-            let observation = try center.addObserver(for: .names([name]), timeout: limit) { _ in
+            let observation = try center.addObserver(for: name, timeout: limit) { _ in
                 hasHeard.withLock { $0 = true }
                 hasHeard.wakeAll()
             }
             defer { observation.cancel() }
             // By another connection, as others do it.
             let other = NotifyCenter(bus: bus)
-            try other.post(name)
+            try other.postOnceConnected(name)
             try other.synchronize(timeout: limit)
             return hasHeard.wait(until: .after(limit)) { $0 ? true : nil } == true ? nil : obstacle
         } catch {

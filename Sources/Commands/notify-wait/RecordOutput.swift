@@ -9,7 +9,7 @@ struct RecordOutput {
     private let end: UInt8
     private var record: [UInt8] = []
     private var written = 0
-    private let outlet = Outlet(STDOUT_FILENO)
+    private let output = NonblockingOutput(STDOUT_FILENO)
 
     init(_ settings: WaitSettings) {
         format = settings.isJSON ? .json : settings.format ?? .plain
@@ -53,7 +53,7 @@ struct RecordOutput {
 
     /// Writes what is pending, or as much of it as its reader takes: `gaveUp` if that is nothing.
     mutating func write() -> StandardStreams.WriteResult {
-        let count = record.withUnsafeBytes { outlet.write(UnsafeRawBufferPointer(rebasing: $0[written...])) }
+        let count = record.withUnsafeBytes { output.write(UnsafeRawBufferPointer(rebasing: $0[written...])) }
         if count >= 0 {
             written += count
             return .written

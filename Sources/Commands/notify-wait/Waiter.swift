@@ -89,7 +89,7 @@ struct Waiter {
             AgentReport(center, settings.common.notifyBus).lines(for: subject.names).forEach(diagnostics.error)
             let follower = Follower<LifecycleState>(change: { inbox.put($0) }, end: {})
             _ = try? center.lifecycle.follow(follower)
-            if center.lifecycle.state != .foreground { inbox.put(center.lifecycle.state.value) }
+            if center.lifecycle.state != .foreground { inbox.put(center.lifecycle.state) }
         }
         hold = settings.holds ? Hold(subject.names, in: center, diagnostics) : nil
         // Until now there was nothing to clean up.

@@ -166,6 +166,22 @@ import Testing
         #expect(try run(program, ["--version"]).output == "notify-bridge (NotifyBus) \(notifyBusVersion)\n")
     }
 
+    @Test("A name that can only be a mistake is reported")
+    func mistake() throws {
+        let folder = try TemporaryFolder()
+        try folder.write(least + "import = com.example.*.done\n", to: "bridge.conf")
+        let result = try run(
+            productPath("notify-bridge"),
+            ["--check", "--config", "\(folder.path)/bridge.conf"],
+            environment: ["XDG_STATE_HOME": folder.path]
+        )
+        #expect(result.status == 0)
+        #expect(
+            result.errorOutput
+                == "notify-bridge: 'com.example.*.done' is a name; only .* at the end is a pattern\n"
+        )
+    }
+
     @Test("A copied disk doesn't bring another machine's id")
     func identity() throws {
         let folder = try TemporaryFolder()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -13,11 +13,11 @@ import Testing
         let waiting = try bus.startWaiting(["-n2", "--heartbeat", "200ms", "--format", "<%n %c>", "a"])
         try waiting.waitForOutput(containing: "< 0>\n< 0>\n")
         #expect(ContinuousClock.now - start >= .milliseconds(400))
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         let text = try waiting.waitForOutput(containing: "<a 1>\n< 1>\n")
         let beats = text.prefix { $0 != "a" }.filter { $0 == "0" }.count
         #expect(Double(beats) <= (ContinuousClock.now - start) / .milliseconds(200), "no more than there was time for")
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         #expect(try waiting.wait().status == 0, "a heartbeat is no notification")
     }
 
@@ -28,7 +28,7 @@ import Testing
             let waiting = try bus.startWaiting(["-n20", "--heartbeat", "2s", "a"])
             let center = bus.makeCenter()
             for _ in 1...20 {
-                try center.post("a")
+                try center.postOnceConnected("a")
                 try passTime("150ms")
             }
             return try waiting.wait()
@@ -47,7 +47,7 @@ import Testing
             input: .pipe
         )
         try waiting.waitForOutput(containing: "begin <>\n")
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         // More than one heartbeat passes meanwhile.
         try passTime("350ms")
         try waiting.writeInput("1\n")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -53,7 +53,7 @@ import Testing
         let center = bus.makeCenter()
         for options in [[], ["--literal"], ["-q"]] {
             let waiting = try bus.startWaiting(options + typed.options + typed.names)
-            try center.post(NotifyName(typed.names[0]))
+            try center.postOnceConnected(NotifyName(typed.names[0]))
             let result = try waiting.wait()
             #expect(result.status == 0, "it waits for it all the same")
             #expect(result.errorOutput == (options.isEmpty ? "notify-wait: \(typed.line)\n" : ""))
@@ -68,7 +68,7 @@ import Testing
             "com.example.*", "org.notifybus", "com.apple.system.timezone",
         ]
         let waiting = try bus.startWaiting(names)
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         #expect(try waiting.wait().errorOutput == "")
     }
 
@@ -77,8 +77,8 @@ import Testing
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["--literal", "com.example.*", "com.x "])
         let center = bus.makeCenter()
-        try center.post("com.example.a")
-        try center.post("com.example.*")
+        try center.postOnceConnected("com.example.a")
+        try center.postOnceConnected("com.example.*")
         #expect(try waiting.wait().output == "com.example.*\n")
     }
 
@@ -109,7 +109,9 @@ import Testing
         let bus = try PrivateBus(kind)
         let heard = Recorder<String>()
         let center = bus.makeCenter()
-        let observation = try center.addObserver(for: .everything) { heard.appendFromBus($0.string) }
+        let observation = try center.addObserver(matching: .everything, timeout: .seconds(25)) {
+            heard.appendFromBus($0.string)
+        }
         let result = try bus.run("notify-post", ["-"], input: "com.a\r\ncom.b\n")
         #expect(result.status == 1)
         #expect(
@@ -117,7 +119,7 @@ import Testing
                 == "notify-post: line 1: 'com.a\\r' ends with a carriage return; if that is meant, use --literal\n"
         )
         #expect(try bus.run("notify-post", ["--literal", "-"], input: "com.a\r\n").status == 0)
-        try center.post("com.end")
+        try center.postOnceConnected("com.end")
         try #require(heard.wait { $0.last == "com.end" })
         #expect(heard.elements == ["com.b", "com.a\r", "com.end"])
         observation.cancel()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import NotifyBus
+import NotifyCore
 import TestSupport
 import Testing
 
@@ -62,7 +62,7 @@ import Testing
         let waiting = try start(line, ["--on-busy", "restart"], on: bus, in: folder)
         let center = bus.makeCenter()
         for count in 1...4 {
-            try center.post("a")
+            try center.postOnceConnected("a")
             let workers = try workers(count, of: waiting)
             #expect(workers.count == count)
             #expect(workers.dropLast().allSatisfy(isGone))
@@ -79,10 +79,10 @@ import Testing
         let folder = try TemporaryFolder()
         let waiting = try start(line, ["--on-busy", "restart"], on: bus, in: folder, isStubborn: true)
         let center = bus.makeCenter()
-        try center.post("a")
+        try center.postOnceConnected("a")
         let first = try workers(1, of: waiting)
         let start = ContinuousClock.now
-        try center.post("a")
+        try center.postOnceConnected("a")
         let second = try workers(2, of: waiting)
         #expect(ContinuousClock.now - start >= .milliseconds(4_900))
         #expect(isGone(first[0]))
@@ -97,7 +97,7 @@ import Testing
         let bus = try PrivateBus(busKinds[0])
         let folder = try TemporaryFolder()
         let waiting = try start(line, [], on: bus, in: folder, isStubborn: isStubborn)
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         let worker = try workers(1, of: waiting)[0]
         waiting.send(signal: SIGTERM)
         #expect(try waiting.wait(timeout: .seconds(5) + .patience).status == 143)
@@ -110,8 +110,8 @@ import Testing
         let script = #"exec 3<&0; (read line <&3; echo "end $line") & exit 3"#
         let waiting = try bus.startWaiting(["-n2", "-v", "a", "--", "sh", "-c", script], input: .pipe)
         let center = bus.makeCenter()
-        try center.post("a")
-        try center.post("a")
+        try center.postOnceConnected("a")
+        try center.postOnceConnected("a")
         try waiting.waitForOutput(containing: "a\na\n")
         try #require(waitUntil { runs(of: waiting.pid, named: "sh").count == 1 })
         try waiting.writeInput("1\n")
@@ -130,7 +130,7 @@ import Testing
         let waiting = try bus.startWaiting(["a", "--then", then, "--", "true"], input: .pipe)
         let line = try waiting.waitForOutput(containing: "\n")
         let server = try #require(pid_t(line.dropFirst("server ".count).dropLast()))
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         try #require(waitUntil { isGone(waiting.pid) })
         #expect(!isGone(server))
         waiting.closeInput()
@@ -142,7 +142,7 @@ import Testing
     func `a wait that is killed leaves the bus at once, whatever runs`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let waiting = try bus.startWaiting(["-f", "a", "--", "sh", "-c", "echo begin; read line"], input: .pipe)
-        try bus.makeCenter().post("a")
+        try bus.makeCenter().postOnceConnected("a")
         try waiting.waitForOutput(containing: "begin\n")
         let keeper = try #require(children(of: waiting.pid, named: "notify-wait").first)
         #expect(openFiles(of: keeper).count == 1, "only what says how the command has ended")

@@ -42,7 +42,9 @@ final class Launching: PostListener {
     private var ownsName = false
     /// Whether the conditions of entries hold, as far as the launcher knows.
     private var allowed: [LaunchID: Bool] = [:]
-    /// How often the bus was asked whether it has passed on what was posted.
+    /// Those whose conditions hold once the bus has passed on what was posted.
+    private var waitingForPosts: [LaunchID: UInt64] = [:]
+    /// How often the bus was asked that.
     private var lastQuestion: UInt64 = 0
     /// By how many entries each name and prefix is wanted: the connection hears it once for all of them.
     var subscriptions = SubjectIndex<Int>()
@@ -102,19 +104,27 @@ final class Launching: PostListener {
     /// hold any more keeps back that post, and what holds now waits for it, so that both are one start.
     func statesHaveChanged() {
         if launcher.isEmpty { return }
-        let changed = changedConditions
-        for id in changed.filter({ !$0.hold }).map(\.id) { allow(id, false) }
-        guard changed.contains(where: \.hold) else { return }
-        lastQuestion += 1
+        let number = lastQuestion + 1
+        for (id, hold) in changedConditions {
+            if !hold {
+                waitingForPosts[id] = nil
+                allow(id, false)
+            } else if waitingForPosts[id] == nil {
+                waitingForPosts[id] = number
+                lastQuestion = number
+            }
+        }
         // The post follows in this turn of the loop, and so is before the second question.
-        allowLater(lastQuestion, rounds: 2)
+        if number == lastQuestion { allowLater(number, rounds: 2) }
     }
 
     private func allowLater(_ question: UInt64, rounds: Int) {
         link.callBus("GetId", []) { [self] _ in
-            guard question == lastQuestion else { return }
             if rounds > 1 { return allowLater(question, rounds: rounds - 1) }
-            for id in changedConditions.filter(\.hold).map(\.id) { allow(id, true) }
+            for (id, number) in waitingForPosts where number == question {
+                waitingForPosts[id] = nil
+                if changedConditions.contains(where: { $0.id == id && $0.hold }) { allow(id, true) }
+            }
         }
     }
 

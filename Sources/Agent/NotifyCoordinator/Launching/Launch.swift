@@ -242,7 +242,13 @@ struct Launch: Hashable {
         case .limited(let until):
             if until <= now { arm(now, &effects) }
         case .arming:
-            if isLeftAlone { leaveAlone() } else if unconfirmed == 0 { start(now, &effects) }
+            if isLeftAlone {
+                leaveAlone()
+            } else if !isAllowed {
+                phase = isActive == true ? .running : .idle
+            } else if unconfirmed == 0 {
+                start(now, &effects)
+            }
         case .starting, .off: break
         }
     }

@@ -123,7 +123,7 @@ struct BashCompletion {
     private var targetFunction: String {
         guard case .targets = command.operands else { return "" }
         return """
-            # Whom the agent knows on the bus that the words name, if it says so at once.
+            # The programs on the bus that the words name, if the agent answers at once.
             \(command.function)_targets() {
                 local -a bus=()
                 while [[ $# -gt 0 ]]; do

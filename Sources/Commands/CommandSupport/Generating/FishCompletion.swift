@@ -52,7 +52,7 @@ struct FishCompletion {
     private var targetFunction: String {
         guard case .targets = command.operands else { return "" }
         return """
-            # Whom the agent knows on the bus that the words name, if it says so at once.
+            # The programs on the bus that the words name, if the agent answers at once.
             function _\(command.function)_targets
                 set -l bus
                 set -l takes_next no

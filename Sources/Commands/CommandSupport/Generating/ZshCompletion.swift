@@ -63,7 +63,7 @@ struct ZshCompletion {
     private var targetFunction: String {
         guard case .targets(let verbs) = command.operands else { return "" }
         return """
-            # Whom the agent knows on the bus that the words name, if it says so at once.
+            # The programs on the bus that the words name, if the agent answers at once.
             \(command.function)_targets() {
                 local -a bus targets
                 local i

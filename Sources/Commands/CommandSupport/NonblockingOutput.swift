@@ -5,7 +5,7 @@ import Glibc
 /// A descriptor that is written to without blocking.
 ///
 /// `O_NONBLOCK` is not for a descriptor that others may share: it would be theirs, too.
-package final class Outlet {
+package final class NonblockingOutput {
     private let descriptor: Int32
     /// The same pipe or terminal, opened again; negative if there is none, or it can't be.
     private let own: Int32
