@@ -77,7 +77,7 @@ import Testing
             #"""
             { printf 'one\n'; printf '\n'; printf 'three\n'; printf 'x%.0s' {1..512}; printf '\n'; printf 'caf\xe9\n'
               printf 'nul\0here\n'; printf 'x%.0s' {1..200000}; printf '\n'; printf ' eight \n'; printf 'y%.0s' {1..511}
-            } | notify-post -
+            } | notify-post --literal -
             """#
         )
         #expect(result.status == 1)
@@ -104,8 +104,8 @@ import Testing
             String(repeating: "\u{e9}", count: 255) + "!", "-", " ", "\t", "\n", "\r", "\u{1b}[31m", "\u{7f}",
             "com..example.", "\u{1f514} \u{202e}", "'\"\\$(false)", "%n", "COM.example", "com.example",
         ]
-        let waiting = try bus.startWaiting(["-n", "\(names.count)", "-0"] + names)
-        let posting = try bus.run("notify-post", ["--"] + names)
+        let waiting = try bus.startWaiting(["--literal", "-n", "\(names.count)", "-0"] + names)
+        let posting = try bus.run("notify-post", ["--literal", "--"] + names)
         #expect(posting.status == 0 && posting.errorOutput == "")
         let result = try waiting.wait()
         #expect(result.status == 0)
