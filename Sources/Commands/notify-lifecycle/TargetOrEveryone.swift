@@ -27,7 +27,9 @@ enum TargetOrEveryone {
 
     init(_ argument: Argument) throws(UsageError) {
         // A plain number is a process.
-        guard let text = argument.string, let target = Target(text) ?? Target("pid:" + text), TargetOrEveryone.mayBe(target) else {
+        guard let text = argument.string, let target = Target(text) ?? Target("pid:" + text),
+            TargetOrEveryone.mayBe(target)
+        else {
             throw UsageError(
                 "\(argument.quoted) is not a TARGET; use pid:N for a process, :1.N for a connection or app:ID for an "
                     + "application"
