@@ -116,7 +116,8 @@ COMPLETIONS := $(foreach command,$(COMMANDS),completions/bash/$(command) complet
 	completions/fish/$(command).fish)
 
 .PHONY: manuals
-manuals: build ## Makes the manual pages in .build/man, the completions in .build/completions
+manuals: build ## Makes the manual pages in .build/man and as documents in Documentation/man, the completions in .build/completions
+	@/usr/bin/python3 Scripts/documents/markdown.py Documentation/man $(call quote,$(SCRATCH))/man/*.[1-9]
 	@cd $(call quote,$(SCRATCH)) && ls $(MANPAGES) $(COMPLETIONS)
 
 .PHONY: docs

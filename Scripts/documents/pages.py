@@ -59,8 +59,8 @@ class Site:
         name = str(path.relative_to(ROOT))
         if name in self.pages:
             place = self.pages[name]
-        elif name.startswith("man/"):
-            place = f"../man/{path.name.removesuffix('.in')}.html"
+        elif name.startswith("Documentation/man/"):
+            place = f"../man/{path.stem}.html"
         elif name.startswith(ARTICLES):
             place = f"../documentation/notifybus/{path.stem.lower()}/"
         else:
