@@ -68,7 +68,11 @@ WITHOUT_PROC := -Xlinker --wrap=swift_copyAuxiliaryExecutablePath
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
 	export PKG_CONFIG_PATH="$$static$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"
 # Nobody looks for functions by name in the commands, which Swift's compiler would export: 0.4 MB.
-PROGRAM := -Xlinker --no-export-dynamic
+PROGRAM = -Xlinker --no-export-dynamic $(COMMIT)
+# In git, the commit and a digit for changes since, which --version shows. The address of a symbol is a number that the
+# linker can be told, so nothing is compiled again for it.
+COMMIT = $(if $(wildcard .git),$(shell commit=$$(git rev-parse --short=12 HEAD 2>/dev/null) && \
+	echo "-Xlinker --defsym=notifybus_commit=0x$$commit$$([ -z "$$(git status --porcelain)" ]; echo $$?)"))
 # The C library is loaded into other programs, so it shares libdbus and the C++ library with them.
 LIBRARY_LINK := $(if $(STRIP),-Xlinker $(STRIP)) $(LINKER)
 DEBUG := --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
