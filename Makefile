@@ -153,8 +153,7 @@ demo-bridge:
 .PHONY: demo-picture
 demo-picture: demo-build ## Draws the README's picture from the demo's output
 	@$(PLAY_DEMO) >$(SCRATCH)/demo.txt
-	@Scripts/documents/draw-demo.py 'One program waits, another posts' 'Ask and wait for the answer, with no race' \
-	  'A program in the background gets nothing, then or later' <$(SCRATCH)/demo.txt >Documentation/demo.svg
+	@Scripts/documents/draw-demo.py 'Ask and wait for the answer, with no race' <$(SCRATCH)/demo.txt >Documentation/demo.svg
 
 .PHONY: test
 test: test-needs ## Runs all tests but the bridge's; what depends on the bus on both daemons

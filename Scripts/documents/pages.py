@@ -59,6 +59,8 @@ class Site:
         name = str(path.relative_to(ROOT))
         if name in self.pages:
             place = self.pages[name]
+        elif name == "Documentation/man":
+            place = "../index.html"
         elif name.startswith("Documentation/man/"):
             place = f"../man/{path.stem}.html"
         elif name.startswith(ARTICLES):

@@ -126,8 +126,6 @@ import Testing
 
     /// Files that state the version for other tools, and how each writes it.
     private static let statements = [
-        ("README.md", "from: \"@\""),
-        ("Documentation/porting.md", "from: \"@\""),
         ("desktop/metainfo/org.notifybus.NotifyBus.metainfo.xml", "<release version=\"@\""),
         ("desktop/kwin/notifybus-focus/metadata.json", "\"Version\": \"@\""),
         ("packaging/debian/changelog", "notifybus (@-"),
