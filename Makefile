@@ -68,7 +68,11 @@ WITHOUT_PROC := -Xlinker --wrap=swift_copyAuxiliaryExecutablePath
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
 	export PKG_CONFIG_PATH="$$static$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"
 # Nobody looks for functions by name in the commands, which Swift's compiler would export: 0.4 MB.
-PROGRAM := -Xlinker --no-export-dynamic
+PROGRAM = -Xlinker --no-export-dynamic $(COMMIT)
+# In git, the commit and a digit for changes since, which --version shows. The address of a symbol is a number that the
+# linker can be told, so nothing is compiled again for it.
+COMMIT = $(if $(wildcard .git),$(shell commit=$$(git rev-parse --short=12 HEAD 2>/dev/null) && \
+	echo "-Xlinker --defsym=notifybus_commit=0x$$commit$$([ -z "$$(git status --porcelain)" ]; echo $$?)"))
 # The C library is loaded into other programs, so it shares libdbus and the C++ library with them.
 LIBRARY_LINK := $(if $(STRIP),-Xlinker $(STRIP)) $(LINKER)
 DEBUG := --scratch-path $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
@@ -116,7 +120,8 @@ COMPLETIONS := $(foreach command,$(COMMANDS),completions/bash/$(command) complet
 	completions/fish/$(command).fish)
 
 .PHONY: manuals
-manuals: build ## Makes the manual pages in .build/man, the completions in .build/completions
+manuals: build ## Makes the manual pages in .build/man and as documents in Documentation/man, the completions in .build/completions
+	@/usr/bin/python3 Scripts/documents/markdown.py Documentation/man $(call quote,$(SCRATCH))/man/*.[1-9]
 	@cd $(call quote,$(SCRATCH)) && ls $(MANPAGES) $(COMPLETIONS)
 
 .PHONY: docs
@@ -148,8 +153,7 @@ demo-bridge:
 .PHONY: demo-picture
 demo-picture: demo-build ## Draws the README's picture from the demo's output
 	@$(PLAY_DEMO) >$(SCRATCH)/demo.txt
-	@Scripts/documents/draw-demo.py 'One program waits, another posts' 'Ask and wait for the answer, with no race' \
-	  'A program in the background gets nothing, then or later' <$(SCRATCH)/demo.txt >Documentation/demo.svg
+	@Scripts/documents/draw-demo.py 'Ask and wait for the answer, with no race' <$(SCRATCH)/demo.txt >Documentation/demo.svg
 
 .PHONY: test
 test: test-needs ## Runs all tests but the bridge's; what depends on the bus on both daemons

@@ -128,8 +128,8 @@ def unmarshal(data):
 def addresses():
     """Yields the socket addresses of the session bus."""
     listed = os.environb.get(b"DBUS_SESSION_BUS_ADDRESS")
-    if not listed and "XDG_RUNTIME_DIR" in os.environ:
-        yield os.environb[b"XDG_RUNTIME_DIR"] + b"/bus"
+    if not listed:
+        yield os.environb.get(b"XDG_RUNTIME_DIR", b"/run/user/%d" % os.getuid()) + b"/bus"
     unix = rb"(?:^|;)unix:(?:[^;]*,)?(path|abstract)=([^,;]*)"
     for key, value in re.findall(unix, listed or b""):
         yield (b"\0" if key == b"abstract" else b"") + urllib.parse.unquote_to_bytes(value)
@@ -139,7 +139,7 @@ class Bus:
     """Is a connection to the session bus."""
 
     def __init__(self):
-        reason = "DBUS_SESSION_BUS_ADDRESS and XDG_RUNTIME_DIR name no usable address."
+        reason = "DBUS_SESSION_BUS_ADDRESS names no usable address."
         for address in addresses():
             self.serial, self.data, self.queue = 0, bytearray(), collections.deque()
             self.rules, self.users = set(), {}

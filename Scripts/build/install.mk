@@ -57,7 +57,8 @@ INSTALL_PLAN = $(foreach v,$(INSTALL_VARIABLES),$(v)=$(call quote,$($(v)))) Scri
 install: ## Installs what 'make build' has built, below PREFIX and where the bus and systemd look
 	@plan=$$($(INSTALL_PLAN)); \
 	DESTDIR=$(call quote,$(DESTDIR)) Scripts/build/install-tree install $(call quote,$(MANIFEST)) $(TEMPLATE_VALUES) <<<"$$plan"
-	@$(if $(DESTDIR),,echo "Installed. It takes effect at your next login; Documentation/installing.md says how to start at once.")
+	@$(if $(DESTDIR),,echo "Installed. It takes effect at your next login; Documentation/installing.md says how to start at once."; \
+	[[ :$$PATH: == *:$(call quote,$(BINDIR)):* ]] || echo "$(BINDIR) is not in your PATH, so the commands are not found by name.")
 
 .PHONY: uninstall
 uninstall: ## Removes exactly what install has installed

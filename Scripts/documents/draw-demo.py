@@ -12,7 +12,7 @@ import re
 import sys
 from xml.sax.saxutils import escape
 
-COLUMNS, SIZE, LEADING, MARGIN = 92, 14, 20, 20
+COLUMNS, SIZE, LEADING, MARGIN = 78, 14, 20, 20
 ADVANCE = SIZE * 0.6
 
 

@@ -59,8 +59,10 @@ class Site:
         name = str(path.relative_to(ROOT))
         if name in self.pages:
             place = self.pages[name]
-        elif name.startswith("man/"):
-            place = f"../man/{path.name.removesuffix('.in')}.html"
+        elif name == "Documentation/man":
+            place = "../index.html"
+        elif name.startswith("Documentation/man/"):
+            place = f"../man/{path.stem}.html"
         elif name.startswith(ARTICLES):
             place = f"../documentation/notifybus/{path.stem.lower()}/"
         else:
@@ -110,6 +112,10 @@ def main():
             known = pages.get(page or name)
             if known and anchor not in known[1]:
                 site.wrong.append(f"{document}: {page} has no heading '{anchor}'")
+    # The README's first table is on the front page, too.
+    front = site.folder / "index.html"
+    table = re.search(r'<div class="table">.*?</div>', (site.folder / "pages/readme.html").read_text(), re.DOTALL)[0]
+    front.write_text(front.read_text().replace("<!-- instead -->", table))
     for text in site.wrong:
         print(f"Scripts/documents/pages.py: {text}", file=sys.stderr)
     return 1 if site.wrong else 0

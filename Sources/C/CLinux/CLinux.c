@@ -90,6 +90,11 @@ int linux_lock_until(pthread_mutex_t *mutex, const struct timespec *deadline) {
 
 const char *linux_program(void) { return (const char *)getauxval(AT_EXECFN); }
 
+/* Its address is the number. */
+extern const char notifybus_commit __attribute__((weak));
+
+uint64_t linux_commit(void) { return (uintptr_t)&notifybus_commit; }
+
 const char *linux_secure_getenv(const char *name) { return secure_getenv(name); }
 
 int linux_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }

@@ -84,7 +84,7 @@ extension Command {
         let text =
             switch question {
             case .help: help
-            case .version: name + " (NotifyBus) " + notifyBusVersion + "\n"
+            case .version: name + " (NotifyBus) " + notifyBusVersion + notifyBusCommit + "\n"
             }
         return print(text)
     }

@@ -184,7 +184,7 @@ extension WaitCommand {
             .flag(
                 "exit-with-bus",
                 group: "Bus",
-                help: "Exit with status 69 once the bus has ended: nobody has listened at its address for 3 s."
+                help: "Exit with status 69 once nothing has listened at the bus's address for 3 s."
             ) { $0.exitsWithBus = true },
         ]
     }

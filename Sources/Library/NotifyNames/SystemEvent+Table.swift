@@ -270,7 +270,7 @@ extension SystemEvent {
     package static let focus: NotifyName = "org.notifybus.session.focus"
 
     private static let noDiskEvent =
-        "The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks."
+        "The kernel reports no event when a file system fills up. A timer that checks can post it."
 
     /// Names of Darwin's headers that are never posted here.
     private static let unposted: [SystemEvent] = [

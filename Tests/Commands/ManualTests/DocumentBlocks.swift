@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-/// What a document shows between two fences.
+/// What a document shows between two fences, or the README in its table of what to write instead.
 struct Block: CustomTestStringConvertible {
     let document: String
     let language: String
@@ -31,6 +31,8 @@ struct Block: CustomTestStringConvertible {
         var language: String?
         var lines: [String] = []
         let text = (try? readFile("\(packageFolder)/\(document)")) ?? ""
+        let instead = Readme.instead.map(\.new)
+        if document == Readme.path { blocks.append(Block(document: document, language: "sh", lines: instead)) }
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             if line.hasPrefix("```") {
                 if let known = language {

@@ -25,16 +25,6 @@ enum Trial {
     /// By the document, and what the block begins with.
     static let table: [(document: String, beginning: String, trial: Trial)] = [
         (
-            "README.md", "one$ notify-wait com.example.backup.done",
-            .prints(
-                """
-                (eval "$1") >out &
-                until [[ -s out ]]; do eval "$2"; sleep 0.05; done
-                wait; cat out
-                """
-            )
-        ),
-        (
             "README.md", "$ notify-wait com.apple.screenIsUnlocked",
             .says(
                 "mounted\nsynced\nclosed\n",
@@ -91,29 +81,29 @@ enum Trial {
         ("Sources/Darwin/DarwinNotify/DarwinNotify.docc/DarwinNotify.md", "import DarwinNotify", .compiles(after: "")),
         ("README.md", "$ make build", .prints("eval \"$3\"")),
         (
-            "README.md", "notify-wait -t 1h com.example.backup.done",
+            "README.md", "notify-wait -t 1h com.example.backup",
             .says(
                 "heard all\n",
                 script: """
-                    printf '#!/bin/sh\\nnotify-post com.example.server.up\\n' >start-server; chmod +x start-server; PATH+=:$PWD
+                    printf '#!/bin/sh\\nnotify-post com.example.server\\n' >start-server; chmod +x start-server; PATH+=:$PWD
                     printf 'site:\\n\\t@touch made\\n' >Makefile
                     # until_heard TEST - waits in the background for TEST, which posts until the command has heard it.
                     until_heard() { observed=$!; await ready; until eval "$1"; do sleep 0.05; done; kill $observed; rm -f ready; }
-                    while IFS= read -r line; do
-                        command=${line%%  *#*} command=${command%% #*}
+                    while IFS= read -r command; do
                         case $command in
-                            *"-t 1h"*) $command --then 'notify-post com.example.backup.done' ;;
+                            *"-t 1h"*) $command --then 'notify-post com.example.backup' ;;
                             *--then*) eval "$command" ;;
-                            notify-post*) notify-wait -t 120 com.example.build.done --then "$command" ;;
+                            notify-post*) notify-wait -t 120 com.example.build --then "$command" ;;
                             *make*)
                                 eval "exec ${command/ -- / --ready-file ready -- }" &
-                                until_heard 'notify-post com.example.site.changed; [[ -e made ]]' ;;
+                                until_heard 'notify-post com.example.site; [[ -e made ]]' ;;
                             *"-f "*)
                                 eval "exec $command --ready-file ready" >all &
                                 until_heard 'notify-post com.example.any; grep -q com.example.any all' ;;
                             notify-state*)
-                                notify-wait -f com.example.battery --ready-file ready &
-                                until_heard '$command && [[ $(notify-state com.example.battery) == 80 ]]' ;;
+                                $command &
+                                until notify-state set com.example.ready 1 --post; do sleep 0.05; done 2>/dev/null
+                                wait $! ;;
                             notify-top) $command --once ;;
                             *) false ;;
                         esac >>log 2>&1 || { cat log; echo "failed: $command"; exit 1; }

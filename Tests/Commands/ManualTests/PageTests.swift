@@ -51,6 +51,19 @@ import Testing
         }
     }
 
+    /// `make manuals` makes them.
+    @Test func `the documents of the manual pages say what the pages say`() throws {
+        let folder = try #require(try run("mktemp", ["-d"]).lines.first)
+        defer { _ = try? run("rm", ["-r", folder]) }
+        let made = try run(
+            "/usr/bin/python3",
+            ["\(packageFolder)/Scripts/documents/markdown.py", folder] + PageTests.pages.map { try Manuals.path("man/" + $0) }
+        )
+        #expect(made.status == 0, "\(made.errorOutput)")
+        let difference = try run("diff", ["-r", "\(packageFolder)/Documentation/man", folder])
+        #expect(difference.output == "", "Run 'make manuals'.")
+    }
+
     @Test(.enabled(if: isInstalled("man"), "man is not installed."), arguments: pages)
     func `man has no complaints`(page: String) throws {
         let result = try run("man", ["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", Manuals.path("man/" + page)])
@@ -113,8 +126,6 @@ import Testing
 
     /// Files that state the version for other tools, and how each writes it.
     private static let statements = [
-        ("README.md", "from: \"@\""),
-        ("Documentation/porting.md", "from: \"@\""),
         ("desktop/metainfo/org.notifybus.NotifyBus.metainfo.xml", "<release version=\"@\""),
         ("desktop/kwin/notifybus-focus/metadata.json", "\"Version\": \"@\""),
         ("packaging/debian/changelog", "notifybus (@-"),

@@ -163,6 +163,7 @@ import Testing
             "The local center and Foundation's",
             ["the local center and Foundation's center have nothing to do with each other"]
         ),
+        ("A run loop that runs inside a callback", ["a run loop inside a callback calls no other"]),
         ("`CFRunLoopStop` ends", ["CFRunLoopRun serves the main queue, with Foundation and without"]),
         ("The Darwin notify center's callback runs", ["callbacks run on the main queue"]),
         ("`AddObserver` returns when", ["a registration waits until the bus has confirmed it"]),

@@ -52,7 +52,7 @@ enum BridgeCommand {
         summary: [
             "Carries notifications between a bus of this machine and an MQTT broker. Only the names that bridge.conf lists "
                 + "cross.",
-            "Runs until SIGTERM, SIGINT or SIGHUP, or until the bus goes away; never because its broker is away.",
+            "Runs until SIGTERM, SIGINT or SIGHUP, or until the bus goes away. An unreachable broker does not end it.",
         ],
         options: [
             .value(

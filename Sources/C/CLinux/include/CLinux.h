@@ -59,6 +59,11 @@ int linux_lock_until(pthread_mutex_t *mutex, const struct timespec *deadline);
  * Return: NULL where the kernel does not say. */
 const char *_Nullable linux_program(void);
 
+/* linux_commit() - the commit that a program is made of, as the Makefile has told the linker: see COMMIT there
+ *
+ * Return: its first digits and one more, which is 1 if there were changes since; 0 if the linker was told nothing. */
+uint64_t linux_commit(void);
+
 /* linux_secure_getenv() - secure_getenv(3) */
 const char *_Nullable linux_secure_getenv(const char *name);
 

@@ -118,13 +118,13 @@
 /* The focus moved to another program, or away. Not for programs in sandboxes. */
 #define kNotifyBusFocus "org.notifybus.session.focus"
 
-/* The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks. */
+/* The kernel reports no event when a file system fills up. A timer that checks can post it. */
 #define kNotifyVFSLowDiskSpace "com.apple.system.lowdiskspace"
 
-/* The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks. */
+/* The kernel reports no event when a file system fills up. A timer that checks can post it. */
 #define kNotifyVFSLowDiskSpaceRootFS "com.apple.system.lowdiskspace.system"
 
-/* The kernel reports no event when a file system fills up; notifybus-events(7) shows a timer that checks. */
+/* The kernel reports no event when a file system fills up. A timer that checks can post it. */
 #define kNotifyVFSLowDiskSpaceOtherFS "com.apple.system.lowdiskspace.user"
 
 /* It would be posted for every line of the log; use 'journalctl -f' instead. */

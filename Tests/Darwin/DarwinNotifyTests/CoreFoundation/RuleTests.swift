@@ -75,6 +75,11 @@ import Testing
         #expect(try PrivateBus(kind).lines(of: form, "run-loop") == ["end"])
     }
 
+    @Test(arguments: anyBusKind(), forms)
+    func `a run loop inside a callback calls no other`(kind: BusKind, form: String) throws {
+        #expect(try PrivateBus(kind).lines(of: form, "nested-run-loop") == ["the callback ends", "the next one"])
+    }
+
     @Test(arguments: anyBusKind(), [500, 50_000])
     func `all registrations of one name are called for one post`(kind: BusKind, count: Int) throws {
         #expect(try PrivateBus(kind).lines(of: "darwin-programs", "many-duplicates", "\(count)") == ["\(count)"])

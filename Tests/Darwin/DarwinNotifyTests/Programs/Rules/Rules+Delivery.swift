@@ -117,6 +117,21 @@ extension Rules {
         CFRunLoopRun()
     }
 
+    /// What is in the main queue when a callback runs a run loop, which only Foundation has.
+    static func nestedRunLoop() {
+        observe("a", by: 1) { _ in
+            DispatchQueue.main.async {
+                say("the next one")
+                finish()
+            }
+            #if WITH_FOUNDATION
+                _ = RunLoop.main.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
+            #endif
+            say("the callback ends")
+        }
+        post("a")
+    }
+
     /// Posts and exits at once.
     static func postAndExit() {
         post("a")

@@ -40,6 +40,7 @@ enum Rules {
         "local-thread": localThread,
         "distributed": distributed,
         "run-loop": runLoop,
+        "nested-run-loop": nestedRunLoop,
     ]
 
     static let center = CFNotificationCenterGetDarwinNotifyCenter()
