@@ -121,8 +121,8 @@ private let changed: NotifyName = "com.example.rows.changed"
             try insert(number, one)
             slowest = max(slowest, clock.now - began)
         }
-        // A call that waits for the bus would wait for seconds.
-        #expect(slowest < .seconds(2))
+        // A call that waited for the bus would wait until that goes on.
+        #expect(slowest < .seconds(5))
         bus.resume()
         #expect(await eventually { seen.elements.last == 5_001 })
     }
