@@ -24,7 +24,8 @@ export NOTIFYBUS_FLAGS ?= development
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-top notify-agent
 SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources \
-	Examples/SharedDefaults/Package.swift Examples/SharedDefaults/Sources
+	Examples/SharedDefaults/Package.swift Examples/SharedDefaults/Sources \
+	Examples/Server/Package.swift Examples/Server/Sources Examples/Server/Tests
 # Not <notify.h>, which any compiler reads, and people.
 C_SOURCES = $(shell find Sources Tests Benchmarks -name .build -prune -o -name '*.[ch]' ! -name notify.h -print)
 SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run \
@@ -158,7 +159,7 @@ demo-picture: demo-build ## Draws the README's picture from the demo's output
 .PHONY: test
 test: test-needs ## Runs all tests but the bridge's; what depends on the bus on both daemons
 	@Scripts/check/run-tests $(call quote,$(SCRATCH)/test.log) \
-	  "$$(grep -rhE '@Test\b' --include='*.swift' --exclude-dir=BridgeTests Tests | wc -l)" \
+	  "$$(grep -rhE '@Test\b' --include='*.swift' --exclude-dir=BridgeTests --exclude-dir=TraitTests Tests | wc -l)" \
 	  swift test $(DEBUG) $(TESTING) --skip '^BridgeTests[.]'
 
 # Debian sid, and what is built in it. A folder that has a Debian sid already will do: make sid-test SID=/srv/sid
@@ -268,6 +269,14 @@ OTHERS := yes
 .PHONY: dependents
 dependents: test-needs ## Checks that packages can depend on this one by version; OTHERS=no fetches no other packages
 	@OTHERS=$(OTHERS) Scripts/check/dependents $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
+
+# 'no' leaves out what needs Hummingbird, which takes most of the time.
+SERVER := yes
+
+.PHONY: traits-test
+traits-test: test-needs ## Tests what the traits add, and the example server; fetches other packages. SERVER=no leaves out the server
+	@Scripts/build/install-dependencies examples
+	@SERVER=$(SERVER) Scripts/check/traits $(call quote,$(SCRATCH)) $(SWIFT_FLAGS)
 
 .PHONY: specs
 specs: specs-needs build ## Checks the packaging files for Fedora, Arch and Nix, as far as possible here

@@ -13,6 +13,27 @@ let package = Package(
         .library(name: "notifybus", type: .dynamic, targets: ["NotifyBusC"]),
         // All commands: what it is called by decides which it is.
         .executable(name: "notify-commands", targets: ["notify-commands"]),
+        // What joins names with other packages, and Foundation: each is empty without the trait of its name.
+        .library(name: "NotifyServiceLifecycle", targets: ["NotifyServiceLifecycle"]),
+        .library(name: "NotifyConfiguration", targets: ["NotifyConfiguration"]),
+        .library(name: "NotifyFoundation", targets: ["NotifyFoundation"]),
+        .library(name: "NotifyLogging", targets: ["NotifyLogging"]),
+        .library(name: "NotifyGRDB", targets: ["NotifyGRDB"]),
+    ],
+    // None by default. Without them a dependent fetches nothing but this package, and neither does this package.
+    traits: [
+        .trait(name: "ServiceLifecycle", description: "Names as services of swift-service-lifecycle."),
+        .trait(name: "Configuration", description: "Files of swift-configuration that are read again for a name."),
+        .trait(name: "Foundation", description: "Names as typed messages of Foundation's NotificationCenter."),
+        .trait(name: "Logging", description: "Centers that log what an administrator should know, with swift-log."),
+        .trait(name: "GRDB", description: "Names for the commits of SQLite databases, with GRDB."),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
+        .package(url: "https://github.com/apple/swift-configuration", from: "1.0.0"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.5.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.3"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.8.0"),
     ],
     targets: [
         // The C library, found by pkg-config: Debian splits its headers over two directories.
@@ -45,6 +66,56 @@ let package = Package(
         ),
         // What Swift programs import: the whole interface, with queues, tasks and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
+
+        // What traits add. A dependency without the condition would be fetched by everybody.
+        .target(
+            name: "NotifyServiceLifecycle",
+            dependencies: [
+                "NotifyBus",
+                .product(
+                    name: "ServiceLifecycle",
+                    package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycle"])
+                ),
+            ]
+        ),
+        .target(
+            name: "NotifyConfiguration",
+            dependencies: [
+                "NotifyBus",
+                .product(
+                    name: "Configuration",
+                    package: "swift-configuration",
+                    condition: .when(traits: ["Configuration"])
+                ),
+                .product(name: "SystemPackage", package: "swift-system", condition: .when(traits: ["Configuration"])),
+                .product(
+                    name: "ServiceLifecycle",
+                    package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycle"])
+                ),
+            ]
+        ),
+        .target(name: "NotifyFoundation", dependencies: ["NotifyBus"]),
+        .target(
+            name: "NotifyLogging",
+            dependencies: [
+                "NotifyBus", "NotifyCore",
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"])),
+            ]
+        ),
+        .target(
+            name: "NotifyGRDB",
+            dependencies: [
+                "NotifyBus",
+                .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["GRDB"])),
+                .product(
+                    name: "ServiceLifecycle",
+                    package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycle"])
+                ),
+            ]
+        ),
 
         // Darwin's names: notify(3) with its C symbols, and what is added for blocks, in C and in Swift.
         .target(name: "NotifyTokens", dependencies: ["NotifyCore", "CForkGuard", "CLinux"]),
@@ -313,6 +384,9 @@ let package = Package(
 let rooms = [
     "Sources/C": ["CDBus", "CDBusShim", "CForkGuard", "CLinux", "CMosquitto", "CSwiftStart", "CXcb"],
     "Sources/Library": ["NotifyNames", "NotifyWire", "NotifyProtocol", "NotifyCore", "NotifyBus"],
+    "Sources/Traits": [
+        "NotifyServiceLifecycle", "NotifyConfiguration", "NotifyFoundation", "NotifyLogging", "NotifyGRDB",
+    ],
     "Sources/Darwin": [
         "NotifyTokens", "NotifyBusC", "CDarwinNotify", "CNotifyDispatch", "CRunLoop", "DarwinNotify", "notify",
     ],

@@ -35,6 +35,7 @@ extension NotifyCenter {
         do throws(CoreError) {
             try core.post(name.core)
         } catch {
+            core.noteRefused(name.core, error)
             throw NotifyBusError(error)
         }
     }

@@ -34,7 +34,7 @@ final class ProcessBus: Sendable {
     func leave(_ center: any ProcessBusMember) {
         state.withLock { state in
             guard let index = state.index(of: center) else { return }
-            center.counters.lost.increment(by: state.members.remove(at: index).queue.count)
+            center.counters.noteLost(state.members.remove(at: index).queue.count)
         }
     }
 

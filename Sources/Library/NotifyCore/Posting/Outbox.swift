@@ -277,7 +277,7 @@ final class Outbox: Sendable {
     func close() {
         ExitFlush.forget(self)
         let barriers = state.withLock { state in
-            counters.lost.increment(by: state.queue.count)
+            counters.noteLost(state.queue.count)
             let barriers = state.takeBarriers() + state.takeOpenings()
             if state.openingDescriptor >= 0 { shutdown(state.openingDescriptor, Int32(SHUT_RDWR)) }
             state = State(link: .shut)

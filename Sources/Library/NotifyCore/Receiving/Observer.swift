@@ -55,7 +55,7 @@ package final class Observer: Sendable {
         switch outcome {
         case .queued: break
         case .coalesced: counters.coalescedDeliveries.increment()
-        case .full: counters.lost.increment()
+        case .full: counters.noteLost()
         }
         return mustAnnounce
     }

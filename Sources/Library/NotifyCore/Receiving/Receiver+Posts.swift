@@ -38,7 +38,7 @@ extension Receiver {
         guard let name = found.name, let arrival = found.arrival else { return nil }
         if arrival.audience.isEmpty { return nil }
         guard lifecycle.isOpen else {
-            if !lifecycle.isEntering { counters.lost.increment() }
+            if !lifecycle.isEntering { counters.noteLost() }
             return nil
         }
         if case .owned = name.storage.scope { return verify(name, arrival, message) }
@@ -50,7 +50,7 @@ extension Receiver {
     }
 
     private func ignore() -> Arrival? {
-        counters.rejected.increment()
+        counters.noteRejected()
         return nil
     }
 
@@ -61,7 +61,7 @@ extension Receiver {
         case .believed: return accept(arrival, from: sender)
         case .refused: return ignore()
         case .held(let isFirst, let isDropped):
-            if isDropped { counters.lost.increment() }
+            if isDropped { counters.noteLost() }
             if isFirst {
                 link.findUser(of: sender) { [self] user in senders.learn(user: try? user.get(), of: sender) }
             }
@@ -87,8 +87,8 @@ extension Receiver {
                 if audience.isEmpty { continue }
                 let arrival = accept(Arrival(name: name, audience: audience), from: sender)
                 if !arrival.audience.isEmpty { return arrival }
-            case .refused: counters.rejected.increment()
-            case .unknown: counters.lost.increment()
+            case .refused: counters.noteRejected()
+            case .unknown: counters.noteLost()
             }
         }
         return nil

@@ -37,7 +37,7 @@ extension Receiver {
 
     /// Accepts posts, which are delivered before anything else is read.
     func receive(_ message: ObserverInterface.DeliverPosts) {
-        guard lifecycle.gate != .closed else { return counters.lost.increment(by: message.names.count) }
+        guard lifecycle.gate != .closed else { return counters.noteLost(message.names.count) }
         for (text, sender) in zip(message.names, message.senders) {
             if let name = try? NotifyName(text) { relayed.append((name, sender)) }
         }

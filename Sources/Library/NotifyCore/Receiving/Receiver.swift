@@ -219,7 +219,7 @@ package final class Receiver: BusHearer {
             guard let message = connection.next() else { return nil }
             switch message.kind {
             case .signal: if let arrival = arrival(from: message) { return arrival }
-            case .invalid: counters.rejected.increment()
+            case .invalid: counters.noteRejected()
             case .reply, .error, .call, .longCall, .disconnected: break
             }
             link.handle(message)
