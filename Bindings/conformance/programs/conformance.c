@@ -72,16 +72,13 @@ static const char *observe(char *rest) {
         if (decode(word, name, sizeof(name))) return "unsupported";
         /* Its token must be known before it is heard. */
         pthread_mutex_lock(&lock);
-        int is_first = heard < 0;
-        uint32_t status = notify_register_file_descriptor(name, &heard, is_first ? 0 : NOTIFY_REUSE, &token);
+        uint32_t status = notify_register_file_descriptor(name, &heard, NOTIFY_REUSE, &token);
         if (status == NOTIFY_STATUS_OK && token >= 0 && token < TOKENS) {
             observers[token] = strdup(observer);
             words[token] = strdup(word);
         }
         pthread_mutex_unlock(&lock);
         if (status != NOTIFY_STATUS_OK) return kind(status);
-        pthread_t thread;
-        if (is_first && pthread_create(&thread, NULL, consume, NULL)) return "failed";
     }
     return NULL;
 }
@@ -129,6 +126,12 @@ static const char *perform(char *line) {
 
 int main(void) {
     static char line[LINE];
+    int token;
+    pthread_t thread;
+    /* The descriptor is closed with its last token. This one stays, and needs no bus. */
+    if (notify_register_file_descriptor("self.keep", &heard, 0, &token) != NOTIFY_STATUS_OK ||
+        pthread_create(&thread, NULL, consume, NULL))
+        return 71;
     while (fgets(line, sizeof(line), stdin)) {
         line[strcspn(line, "\n")] = 0;
         const char *error = perform(line);

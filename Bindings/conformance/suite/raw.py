@@ -79,9 +79,14 @@ class Raw:
         self.send(wire.SIGNAL, 1, arguments, **fields)
         self.call("GetId")
 
-    def watch(self):
-        """From now on `signals` has every post that the bus routes to everybody."""
-        self.call("AddMatch", "type='signal',member='Posted'")
+    @contextlib.contextmanager
+    def watching(self):
+        """Meanwhile `signals` gets every post that the bus routes to everybody."""
+        rule = "type='signal',member='Posted'"
+        self.signals = queue.Queue()
+        self.call("AddMatch", rule)
+        yield
+        self.call("RemoveMatch", rule)
 
     def signals_of(self, count, arguments, **fields):
         """Sends so many equal signals, and returns when the bus has routed them."""

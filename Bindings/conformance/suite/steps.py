@@ -4,7 +4,10 @@
 import os
 import shutil
 import signal
+import socket
+import subprocess
 import time
+from pathlib import Path
 
 from driver import servers
 
@@ -41,7 +44,6 @@ class Run:
         self.taken, self.said = {}, 0
         self.round = 0
         self.raw = Raw(bus.path)
-        self.raw.watch()
         self.users = {}
         self.canceled = set()
 
@@ -62,6 +64,8 @@ class Run:
 
     def start(self):
         """Starts the program of the binding, as the case wants it."""
+        if self.case.get("relay"):
+            self.do_relay()
         environment = {"DBUS_SESSION_BUS_ADDRESS": self.bus.address}
         if self.case.get("by") == "passage":
             self.passage = Passage(self.bus.folder, self.bus.path)
@@ -83,14 +87,17 @@ class Run:
         self.programs.append(self.program)
 
     def _sandbox(self):
-        import subprocess
-
         if not shutil.which("xdg-dbus-proxy"):
             raise Skip("xdg-dbus-proxy is not installed")
         path = f"{self.bus.folder}/proxy"
         options = ["--filter", "--talk=org.notifybus.Relay1"]
         self.proxy = subprocess.Popen(["xdg-dbus-proxy", self.bus.address, path, *options])
-        servers.wait_until(lambda: os.path.exists(path), "xdg-dbus-proxy did not start")
+
+        def accepts():
+            with socket.socket(socket.AF_UNIX) as probe:
+                return probe.connect_ex(path) == 0
+
+        servers.wait_until(accepts, "xdg-dbus-proxy did not start")
         return path
 
     def play(self):
@@ -147,20 +154,20 @@ class Run:
 
     def do_post(self, name):
         """Posts, and looks at what the bus routes."""
-        self._empty()
-        self._tell("post", name_word(name))
-        self._sees(name)
+        with self.raw.watching():
+            self._tell("post", name_word(name))
+            self._sees(name)
 
     def do_posting_fails(self, kind, name):
         self._tell("post", name_word(name), expected=kind)
 
     def do_post_in_process(self, name):
         """Posts a name that must not leave the process."""
-        self._empty()
-        self._tell("post", name_word(name))
-        self._signal("com.example.after")
-        if self._next_signal().body() != ["com.example.after"]:
-            raise Failure("it left the process")
+        with self.raw.watching():
+            self._tell("post", name_word(name))
+            self._signal("com.example.after")
+            if self._next_signal().body() != ["com.example.after"]:
+                raise Failure("it left the process")
 
     def do_told(self, verb, name):
         self._tell(verb, name_word(name))
@@ -168,9 +175,10 @@ class Run:
     def do_posted_before(self):
         """Returns when the bus has routed what the program has posted."""
         marker = "com.example.marker"
-        self._tell("post", name_word(marker))
-        while self._next_signal().body() != [marker]:
-            pass
+        with self.raw.watching():
+            self._tell("post", name_word(marker))
+            while self._next_signal().body() != [marker]:
+                pass
 
     def do_post_many(self, count, name):
         self._tell("many", str(count), name_word(name))
@@ -180,6 +188,27 @@ class Run:
 
     def do_fast(self):
         self._tell("fast")
+
+    def do_settles(self):
+        """Returns when the program has read what the bus has for it: both sleep, and go on sleeping.
+
+        Whoever has something to read is running or wants to, however slow the machine is.
+        """
+
+        def look():
+            found = []
+            for pid in (self.program.process.pid, self.bus.router):
+                for task in Path(f"/proc/{pid}/task").iterdir():
+                    lines = (task / "status").read_text().splitlines()
+                    found += [line for line in lines if line.startswith(("State:", "Pid:", "voluntary_ctxt"))]
+            return found
+
+        def has_settled():
+            before = look()
+            time.sleep(0.2)
+            return before == look() and all("S (sleeping)" in line for line in before if line.startswith("State:"))
+
+        servers.wait_until(has_settled, "the program did not come to rest")
 
     def do_report(self, state):
         self._tell("report", state)
@@ -303,11 +332,6 @@ class Run:
 
     # --- What the bus routes ---
 
-    def _empty(self):
-        self.raw.call("GetId")
-        while not self.raw.signals.empty():
-            self.raw.signals.get()
-
     def _next_signal(self):
         try:
             return self.raw.signals.get(timeout=PATIENCE)
@@ -328,7 +352,6 @@ class Run:
     def _again(self):
         self.raw.close()
         self.raw = Raw(self.bus.path)
-        self.raw.watch()
 
     def do_restart_bus(self, times=1):
         for _ in range(times):
@@ -366,13 +389,13 @@ class Run:
 
     def do_post_again(self, name):
         """Posts until that succeeds, since it may fail while the bus is away."""
-        self._empty()
         deadline = time.monotonic() + PATIENCE
-        while self.program.tell("post", name_word(name)):
-            if time.monotonic() > deadline:
-                raise Failure("it has not connected again")
-            time.sleep(0.01)
-        self._sees(name)
+        with self.raw.watching():
+            while self.program.tell("post", name_word(name)):
+                if time.monotonic() > deadline:
+                    raise Failure("it has not connected again")
+                time.sleep(0.01)
+            self._sees(name)
 
     # --- The lifecycle ---
 
@@ -422,6 +445,8 @@ class Run:
 
     def do_put_in(self, state):
         """Has the agent change the state of the program."""
+        if not self.proxy:
+            self.do_known_to_agent()
         target = f"pid:{(self.proxy or self.program.process).pid}"
         arguments = (target, state, False)
         count = self.raw.call("SetState", *arguments, signature="ssb", to=AGENT, path=AGENT_PATH)[0]

@@ -12,8 +12,13 @@ struct Output: Sendable {
 
     func say(_ words: String...) {
         Output.lock.withLock { _ in
-            print(words.joined(separator: " "))
-            fflush(nil)
+            // Not by print: flushing waits for who reads the standard input.
+            var line = Array((words.joined(separator: " ") + "\n").utf8)[...]
+            while !line.isEmpty {
+                let count = line.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+                if count < 0 && errno != EINTR { exit(74) }
+                line = line.dropFirst(max(0, count))
+            }
         }
     }
 }

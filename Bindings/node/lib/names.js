@@ -63,11 +63,7 @@ export class Subject {
     this.isSent = !staysInProcess(this.text)
   }
 
-  includes(name) {
-    if (!this.isPrefix) return name === this.text
-    // What stays in a process is heard by who asks for that.
-    return name.startsWith(this.text) && (!staysInProcess(name) || !this.isSent)
-  }
+  includes(name) { return this.isPrefix ? name.startsWith(this.text) : name === this.text }
 
   /** The match rules for it; none for what needs no bus. */
   get rules() {

@@ -95,10 +95,7 @@ class Subject(NamedTuple):
 
     def includes(self, name: str) -> bool:
         """Whether posts of a name are meant."""
-        if not self.is_prefix:
-            return name == self.text
-        # What stays in a process is heard by who asks for that.
-        return name.startswith(self.text) and (not stays_in_process(name) or stays_in_process(self.text))
+        return name.startswith(self.text) if self.is_prefix else name == self.text
 
     def rules(self) -> list[str]:
         """The match rules for it; none for what needs no bus."""
