@@ -214,7 +214,13 @@ class Run:
         self._tell("report", state)
 
     def do_stop(self):
-        os.kill(self.program.process.pid, signal.SIGSTOP)
+        pid = self.program.process.pid
+        os.kill(pid, signal.SIGSTOP)
+
+        def is_stopped():
+            return all("\nState:\tT" in (task / "status").read_text() for task in Path(f"/proc/{pid}/task").iterdir())
+
+        servers.wait_until(is_stopped, "the program did not stop")
 
     def do_continue(self):
         os.kill(self.program.process.pid, signal.SIGCONT)
