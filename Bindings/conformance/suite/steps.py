@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from driver import servers
+from notifybus import _wire as wire
 
 from .buses import Passage
 from .programs import Failure, Program
@@ -250,7 +251,8 @@ class Run:
         if user not in self.users:
             self.users[user] = Raw(self.bus.path, user if os.geteuid() == 0 else None)
         for name in names:
-            self._signal(name, self.users[user])
+            self.users[user].send(wire.SIGNAL, 1, (name,), **self._fields(name))
+        self.users[user].call("GetId")
 
     def do_leaver_posts(self, name):
         """Posts and leaves at once, so that nobody can be asked about."""
@@ -426,6 +428,19 @@ class Run:
             return any(entry["pid"] == pid for entry in map(dict, listed))
 
         servers.wait_until(is_known, "the program did not register")
+
+    def do_has_rules(self, count):
+        """The bus has so many rules for posts from the program, at last."""
+
+        def has_them():
+            try:
+                found = self.raw.call("GetAllMatchRules", interface="org.freedesktop.DBus.Debug.Stats")[0]
+            except RuntimeError:
+                raise Skip("the bus does not tell its rules") from None
+            rules = [rule for name in self._connections() for rule in found.get(name, [])]
+            return sum("Posted" in rule for rule in rules) == count
+
+        servers.wait_until(has_them, f"there were not {count} rules")
 
     def do_stranger_calls(self):
         """Somebody who is not the agent wants to change the state."""
