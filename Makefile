@@ -23,13 +23,13 @@ SWIFT_FLAGS ?=
 export NOTIFYBUS_FLAGS ?= development
 
 COMMANDS := notify-post notify-wait notify-lifecycle notify-state notify-top notify-agent
-SWIFT_SOURCES := Package.swift Snippets Sources Tests Benchmarks/Package.swift Benchmarks/Sources \
+SWIFT_SOURCES := Package.swift Snippets Sources Tests Bindings/conformance/swift Benchmarks/Package.swift Benchmarks/Sources \
 	Examples/SharedDefaults/Package.swift Examples/SharedDefaults/Sources \
 	Examples/Server/Package.swift Examples/Server/Sources Examples/Server/Tests
 # Not <notify.h>, which any compiler reads, and people.
-C_SOURCES = $(shell find Sources Tests Benchmarks -name .build -prune -o -name '*.[ch]' ! -name notify.h -print)
+C_SOURCES = $(shell find Sources Tests Benchmarks Bindings -name .build -prune -o -name '*.[ch]' ! -name notify.h -print)
 SCRIPTS := $(filter-out %.mk %.py,$(sort $(wildcard Scripts/*/*))) Benchmarks/Peers/wait-with-dbus-monitor .ci/run \
-	Examples/check-examples Examples/notify-open/notify-open
+	Examples/check-examples Examples/notify-open/notify-open Bindings/build-packages Bindings/conformance/check-packages
 
 # The hardening that distributions expect of C programs. Swift does the rest anyway, or it needs a preprocessed header.
 HARDENED := -Xcc -fstack-protector-strong -Xcc -fstack-clash-protection \
@@ -287,10 +287,12 @@ CHECKS ?= .ci/run
 
 .PHONY: release
 release: ## Makes a release, by default of the version in the sources: make release VERSION=1.2.3
+	@Scripts/build/install-dependencies bindings
 	@Scripts/build/release $(call quote,$(VERSION)) $(call quote,$(CHECKS)) $(call quote,$(SCRATCH)/release-$(VERSION))
 
 .PHONY: release-test
 release-test: swift-needs ## Makes releases of a clone, with the checks mocked
+	@Scripts/build/install-dependencies bindings
 	@Scripts/check/release
 
 .PHONY: reproducible
@@ -348,6 +350,17 @@ CLIENTS ?= 10000
 .PHONY: bridge-scale
 bridge-scale: bridge-needs build ## Posts to 10,000 plain MQTT clients of one Mosquitto, on loopback: CLIENTS=N
 	@Tests/Bridge/BridgeTests/crowd $(call quote,$(SCRATCH)/release) $(CLIENTS)
+
+# Which cases, if not all: those whose file or title contains this. With LONG=yes also 100 restarts of the bus.
+CASES ?=
+LONG ?=
+
+.PHONY: bindings-test
+bindings-test: run-needs bus-launcher ## Runs the conformance suite with Swift, C, Python and Node on both daemons; CASES=TEXT runs some, LONG=yes also what takes long
+	@Scripts/build/install-dependencies bindings
+	@for product in notify-commands notifybus conformance-swift; do swift build $(DEBUG) --product $$product; done
+	@Bindings/conformance/run --build $(call quote,$(SCRATCH)/debug) --only $(call quote,$(CASES)) $(if $(LONG),--long)
+	@Bindings/conformance/check-packages
 
 .PHONY: examples-test
 examples-test: run-needs build ## Runs the examples on a private bus

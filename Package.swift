@@ -228,6 +228,8 @@ let package = Package(
             dependencies: ["NotifyBus", "NotifyCore"],
             path: "Tests/Chaos/Witness"
         ),
+        // What 'make bindings-test' talks to; the other languages' programs are in Bindings/conformance/programs.
+        .executableTarget(name: "conformance-swift", dependencies: ["NotifyBus"], path: "Bindings/conformance/swift"),
         // More threads for the tests than there are processors.
         .target(name: "TestThreads", path: "Tests/Support/Threads"),
         .target(

@@ -51,6 +51,7 @@ import Testing
     }
 
     static let examples = "\(packageFolder)/Examples/other-languages"
+    static let cases = "\(packageFolder)/Bindings/conformance/cases/names.json"
 
     @Test(arguments: busKinds, Stranger.allCases)
     func `what a stranger's program posts is heard here`(kind: BusKind, stranger: Stranger) throws {
@@ -121,7 +122,7 @@ import Testing
                 name = case["name"].encode(errors="surrogatepass").hex()
                 print(kind, "0" + name, case.get("path"), case.get("interface"), case.get("owner", "anyone"))
             """
-        let result = try run(python, ["-c", script, "\(WireTests.examples)/cases.json"])
+        let result = try run(python, ["-c", script, WireTests.cases])
         #expect(result.lines.count > 50, "\(result.errorOutput)")
         for line in result.lines {
             let fields = line.split(separator: " ").map(String.init)
@@ -150,7 +151,7 @@ import Testing
     @Test func `the example in Python passes them`() throws {
         let result = try run(
             python,
-            ["\(WireTests.examples)/notifybus.py", "check", "\(WireTests.examples)/cases.json"]
+            ["\(WireTests.examples)/notifybus.py", "check", WireTests.cases]
         )
         #expect(result.output.contains("all right"), "\(result.output)\(result.errorOutput)")
         #expect(result.status == 0)
