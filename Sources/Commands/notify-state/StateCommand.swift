@@ -126,7 +126,7 @@ extension StateCommand {
         ],
         summary: [
             "Reads, sets and waits for the states of names. A state is a 64-bit number that the lifecycle agent keeps for "
-                + "a name as long as some program observes it or agent.conf lists it. It is 0 until somebody sets it.",
+                + "a name as long as some program observes it or agent.conf lists it. It is 0 until it is set.",
             "Prints the value, or for several names the name, a tab and the value. A VALUE is a whole number, decimal or "
                 + "hexadecimal with 0x.",
         ],
@@ -142,7 +142,7 @@ extension StateCommand {
             ("0", "Success, or the reader of the output went away."),
             (
                 "1",
-                "The agent refused: nobody observes NAME, it belongs to another user, or only the agent sets its state. With "
+                "The agent refused: no program observes NAME, it belongs to another user, or only the agent sets its state. With "
                     + "swap: the state is not OLD. With add: it would be less than 0."
             ),
             ("2", "The timeout expired."),

@@ -36,6 +36,13 @@ import Testing
         #expect(result.output == "background\nforeground\n")
     }
 
+    @Test func `the article's whole program compiles`() throws {
+        let page = try readFile("\(packageFolder)/Sources/Library/NotifyBus/NotifyBus.docc/WritingAProgram.md")
+        let program = try #require(page.firstMatch(of: /```swift\n(import NotifyBus\n[^`]*)```/)).1
+        let result = try typecheck(String(program))
+        #expect(result.status == 0, "\(result.errorOutput)")
+    }
+
     @Test func `an article shows every snippet`() throws {
         let articles = try run("cat", ["-s"] + articlePaths()).output
         for snippet in SnippetTests.snippets {
