@@ -20,7 +20,7 @@
             self.init(bus: bus, waitsForBus: waitsForBus)
             // More than there can be of what is logged once.
             let (events, event) = AsyncStream.makeStream(of: CenterEvent.self, bufferingPolicy: .bufferingOldest(1_000))
-            core.onConcern { event.yield(.concern($0)) }
+            core.onProblem { event.yield(.problem($0)) }
             _ = core.follow(Follower(change: { event.yield(.connection($0)) }, end: { event.finish() }))
             Task {
                 var log = CenterLog(logger: logger)
@@ -31,7 +31,7 @@
 
     private enum CenterEvent: Sendable {
         case connection(CoreCenter.ConnectionChange)
-        case concern(CoreCenter.Concern)
+        case problem(CoreCenter.Problem)
     }
 
     /// What has been logged of a center.
@@ -51,11 +51,11 @@
                     "NotifyBus is \(change.kind)",
                     metadata: change.error.map { ["reason": .string(plain($0.description))] }
                 )
-            case .concern(.lost):
+            case .problem(.lost):
                 logger.warning("NotifyBus lost a delivery or a post; the center's statistics count them")
-            case .concern(.rejected):
+            case .problem(.rejected):
                 logger.warning("NotifyBus rejected a signal that was no valid post; the center's statistics count them")
-            case .concern(.refused(let name, let error)):
+            case .problem(.refused(let name, let error)):
                 guard refused.count < CenterLog.mostNames, refused.insert(name).inserted else { return }
                 logger.warning(
                     "NotifyBus can't post a name",

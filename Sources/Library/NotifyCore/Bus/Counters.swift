@@ -12,27 +12,27 @@ final class Counters: Sendable {
     let rejected = Atomic(0)
     let reconnects = Atomic(0)
     let forcedDisconnects = Atomic(0)
-    /// Who is told when something begins to go wrong. Nobody, in most centers.
-    let concerned = AtomicLazyReference<Concerned>()
+    /// What is called when something begins to go wrong. Most centers have none.
+    let problemHandler = AtomicLazyReference<ProblemHandler>()
 
     func noteLost(_ count: Int = 1) {
-        if count > 0, lost.add(count, ordering: .relaxed).oldValue == 0 { concerned.load()?.tell(.lost) }
+        if count > 0, lost.add(count, ordering: .relaxed).oldValue == 0 { problemHandler.load()?.tell(.lost) }
     }
 
     func noteRejected() {
-        if rejected.add(1, ordering: .relaxed).oldValue == 0 { concerned.load()?.tell(.rejected) }
+        if rejected.add(1, ordering: .relaxed).oldValue == 0 { problemHandler.load()?.tell(.rejected) }
     }
 }
 
-final class Concerned: Sendable {
-    let tell: @Sendable (NotifyCenter.Concern) -> Void
+final class ProblemHandler: Sendable {
+    let tell: @Sendable (NotifyCenter.Problem) -> Void
 
-    init(_ tell: @escaping @Sendable (NotifyCenter.Concern) -> Void) { self.tell = tell }
+    init(_ tell: @escaping @Sendable (NotifyCenter.Problem) -> Void) { self.tell = tell }
 }
 
 extension NotifyCenter {
     /// What an administrator should know of.
-    package enum Concern: Sendable {
+    package enum Problem: Sendable {
         /// The first delivery or post was lost.
         case lost
         /// The first signal was rejected.
@@ -41,15 +41,15 @@ extension NotifyCenter {
         case refused(NotifyName, NotifyBusError)
     }
 
-    /// Has somebody told of concerns, on any thread and under the center's locks: it may only take note. Only the first
-    /// call has an effect.
-    package func onConcern(_ tell: @escaping @Sendable (Concern) -> Void) {
-        _ = engine.counters.concerned.storeIfNil(Concerned(tell))
+    /// Sets what is called for a problem, on any thread and under the center's locks: it must not block, or call the center.
+    /// Only the first call has an effect.
+    package func onProblem(_ tell: @escaping @Sendable (Problem) -> Void) {
+        _ = engine.counters.problemHandler.storeIfNil(ProblemHandler(tell))
     }
 
-    /// Tells of a post that was refused.
+    /// A post was refused.
     package func noteRefused(_ name: NotifyName, _ error: NotifyBusError) {
-        engine.counters.concerned.load()?.tell(.refused(name, error))
+        engine.counters.problemHandler.load()?.tell(.refused(name, error))
     }
 }
 
