@@ -57,7 +57,8 @@ import Testing
         defer { _ = try? run("rm", ["-r", folder]) }
         let made = try run(
             "/usr/bin/python3",
-            ["\(packageFolder)/Scripts/documents/markdown.py", folder] + PageTests.pages.map { try Manuals.path("man/" + $0) }
+            ["\(packageFolder)/Scripts/documents/markdown.py", folder]
+                + PageTests.pages.map { try Manuals.path("man/" + $0) }
         )
         #expect(made.status == 0, "\(made.errorOutput)")
         let difference = try run("diff", ["-r", "\(packageFolder)/Documentation/man", folder])

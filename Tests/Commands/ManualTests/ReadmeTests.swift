@@ -10,7 +10,7 @@ enum Readme {
 
     /// The table of what to write instead of what.
     static let instead = text.matches(of: /\n\| `([^`]+)` \| `([^`]+)` \|/).map { row in
-        (old: row.1.replacing("\\|", with: "|"), new: row.2.replacing("\\|", with: "|"))
+        (old: String(row.1).replacing("\\|", with: "|"), new: String(row.2).replacing("\\|", with: "|"))
     }
 }
 
