@@ -38,6 +38,7 @@ def documents():
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"):
         pages[ROOT / name] = name.removesuffix(".md").lower()
     pages[ROOT / "Benchmarks/README.md"] = "benchmarks"
+    pages[ROOT / "Bindings/README.md"] = "bindings"
     return {str(path.relative_to(ROOT)): name + ".html" for path, name in pages.items()}
 
 

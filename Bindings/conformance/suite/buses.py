@@ -18,9 +18,11 @@ ENVIRONMENT = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "XDG_RUNTIME_DIR": "/nonexi
 class Context:
     """What `driver.servers` asks for."""
 
-    def __init__(self, build):
+    def __init__(self, build, room):
         self.launcher = str(build / "bus-launcher")
-        self.commands = build / "commands" if (build / "commands" / "notify-agent").exists() else build
+        # One program is all commands, by its name.
+        self.agent = str(room / "notify-agent")
+        os.symlink(build / "notify-commands", self.agent)
 
     def keep(self, server):
         """Everybody here ends what he has started."""
@@ -56,12 +58,12 @@ class Bus(servers.Bus):
         """Starts a lifecycle agent without any settings."""
         environment = {**os.environ, **ENVIRONMENT, "XDG_CONFIG_HOME": str(self.folder), "HOME": str(self.folder)}
         environment["XDG_CONFIG_DIRS"] = str(self.folder)
-        command = [str(self.context.commands / "notify-agent"), "--address", self.address]
+        command = [self.context.agent, "--address", self.address]
         self.agent = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=self.log)
 
     def start_relay(self):
         """Has the agent serve sandboxes, as the bus would."""
-        command = [str(self.context.commands / "notify-agent"), "--relay", "--address", self.address]
+        command = [self.context.agent, "--relay", "--address", self.address]
         subprocess.run(command, check=True, stderr=self.log, env={**os.environ, **ENVIRONMENT})
 
     def close(self):

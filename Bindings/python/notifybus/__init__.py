@@ -13,8 +13,9 @@ it is stopped by SIGSTOP or a freezer, the bus keeps what is posted for it. Stat
 `notifybus.blocking` has the same for scripts without an event loop. A name is a hint: look yourself before you act on it.
 """
 
-from ._center import Center, Notifications, Observation
+from ._center import Center
 from ._errors import Closed, InvalidName, NoBus, NotifyBusError, QueueFull, Refused
+from ._registration import Notifications, Observation
 
 __version__ = "1.0.0-beta.1"
 __all__ = [

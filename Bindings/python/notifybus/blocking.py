@@ -18,6 +18,7 @@ import threading
 from typing import Any, Callable, Coroutine, Iterator, TypeVar
 
 from . import _center
+from ._registration import Registration
 
 _Result = TypeVar("_Result")
 
@@ -25,7 +26,7 @@ _Result = TypeVar("_Result")
 class Observation:
     """Calls a function for each notification, until it is canceled."""
 
-    def __init__(self, center: Center, inner: _center.Registration) -> None:
+    def __init__(self, center: Center, inner: Registration) -> None:
         self._center, self._inner = center, inner
 
     def cancel(self) -> None:
