@@ -49,7 +49,7 @@ public func makeServer(
     }
     router.get("/news/{name}") { _, context in
         let name = try news(in: context)
-        context.logger.debug("Waits", metadata: ["name": "\(name)"])
+        context.logger.info("Waits", metadata: ["name": "\(name)"])
         do {
             // Told to end, the server doesn't wait for a post.
             return try await cancelWhenGracefulShutdown {
