@@ -46,6 +46,7 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     /// The events that wait for this program; each agent is told.
     private var heldNames: Set<NotifyName> = []
     var untold = Untold()
+    private var lastSearch = 0
     /// Why requests fail while the loss of the connection is being handled.
     private var loss: NotifyBusError?
 
@@ -344,7 +345,10 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     private func perform(_ effect: ObserverLifecycle.Effect) {
         switch effect {
         case .watchAgent: link.callBus("AddMatch", [.string(OwnerChange.rule(of: service.name))])
-        case .findAgent(let search, let owner): findAgent(search, owner)
+        case .findAgent(let search, let owner):
+            lastSearch = search
+            receiver.awaitsRelay = service == .relay
+            findAgent(search, owner)
         case .register(let agent, let registration): register(agent, registration)
         case .confirmRegistrations: receiver.confirmHeldTopics()
         case .withdrawRules: receiver.withdrawAllRules()
@@ -409,7 +413,7 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     }
 
     private func found(_ agent: String?, _ search: Int) {
-        if agent == nil { goWithoutRelay() }
+        if agent == nil, search == lastSearch { goWithoutRelay() }
         run(.found(search: search, agent: agent))
     }
 
@@ -417,7 +421,7 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     private func goWithoutRelay() {
         guard service == .relay else { return }
         relayed.isMissing = true
-        receiver.hearByBus()
+        receiver.stopAwaitingRelay()
     }
 
     private func register(_ agent: String, _ registration: AgentInterface.Register) {

@@ -2,16 +2,26 @@
 
 // A sandboxed program, which hears others through the relay and has no match rules on the bus.
 extension Receiver {
-    /// The relay hears these; from now on nothing comes but by the relay.
+    /// The relay hears these; from now on nothing comes but by the relay. What was added while it was asked is confirmed once
+    /// it hears that, too.
     func hearByRelay(_ topics: [Topic]) {
         if !hearsByRelay {
-            withdrawAllRules()
+            _ = removeAllRules()
             hearsByRelay = true
         }
+        awaitsRelay = false
+        heldTopics = []
         activate(topics)
     }
 
-    func hearByBus() {
+    /// There is no relay.
+    func stopAwaitingRelay() {
+        hearByBus()
+        awaitsRelay = false
+        confirmHeldTopics()
+    }
+
+    private func hearByBus() {
         guard hearsByRelay else { return }
         hearsByRelay = false
         putAllRules()

@@ -79,8 +79,8 @@ extension Receiver {
     }
 
     func activate(_ topics: [Topic]) {
-        // It is not known yet whether the program may listen at all, or whether the agent listens for it.
-        if lifecycle.holdsConfirmations {
+        // It is not known yet whether the program may listen at all, or whether the agent or the relay listens for it.
+        if lifecycle.holdsConfirmations || awaitsRelay {
             heldTopics += topics
             return
         }
@@ -161,13 +161,17 @@ extension Receiver {
         activate(topics)
     }
 
+    /// Removes every rule from the bus. Pending registrations succeed: they will be heard when the gate opens.
+    func withdrawAllRules() { activate(removeAllRules()) }
+
     /// Removes every rule from the bus.
-    func withdrawAllRules() {
+    ///
+    /// - Returns: the topics whose registration is pending.
+    func removeAllRules() -> [Topic] {
         if reach.mode != .narrow { withdraw(MatchRule.everything) }
         if reach.hasSpares { withdraw(MatchRule.spares) }
         var rules: [String] = []
         for topic in registry.topicsWithRules where topic.generation == generation { rules += topic.rules }
-        // Pending registrations succeed: they will be heard when the gate opens.
         var waiting: [Topic] = []
         registry.settle { table in
             table.forEach { topic in
@@ -182,7 +186,7 @@ extension Receiver {
         if reach.mode != .wide { withdraw(rules) }
         reach = RuleReach()
         generation += 1
-        activate(waiting)
+        return waiting
     }
 
     /// Sends the rules of every topic again.

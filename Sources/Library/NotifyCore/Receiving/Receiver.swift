@@ -56,6 +56,8 @@ package final class Receiver: BusHearer {
     let posts = PostCache()
     /// Whether others are heard by a relay, and not by rules on the bus.
     var hearsByRelay = false
+    /// Whether a relay is being looked for, or asked to hear for this program: until then no rule on the bus confirms anything.
+    var awaitsRelay = false
     /// Posts that the relay has passed on.
     var relayed = Fifo<(name: NotifyName, sender: String)>() { didSet { noteDisturbance() } }
     /// Whether posts may pass, and who decides on that.
