@@ -63,11 +63,11 @@ import Testing
         let bus = try PrivateBus(kind)
         let (center, other) = (bus.makeCenter(), bus.makeCenter())
         let (began, ended, wasCancelled) = (Counter(), Counter(), Counter())
-        let (gate, open) = AsyncStream.makeStream(of: Void.self)
         let group = group(
             NotifyService(center, for: "com.example.a") { _ in
                 began.add()
-                for await _ in gate { break }
+                // Until the shutdown, which comes to a service some time after it was asked for.
+                _ = await eventually { Task.isShuttingDownGracefully }
                 if Task.isCancelled { wasCancelled.add() }
                 ended.add()
             }
@@ -81,9 +81,8 @@ import Testing
         )
         for _ in 0..<3 { try other.post("com.example.a") }
         try await other.synchronize()
-        await group.triggerGracefulShutdown()
         #expect(ended.value == 0)
-        open.yield()
+        await group.triggerGracefulShutdown()
         try await running
         #expect((began.value, ended.value, wasCancelled.value) == (1, 1, 0))
     }
