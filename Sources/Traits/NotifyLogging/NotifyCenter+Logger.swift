@@ -31,7 +31,7 @@
 
     private enum CenterEvent: Sendable {
         case connection(CoreCenter.ConnectionChange)
-        case problem(CoreCenter.Problem)
+        case problem(CenterProblem)
     }
 
     /// What has been logged of a center.

@@ -24,37 +24,18 @@ final class Counters: Sendable {
     }
 }
 
-final class ProblemHandler: Sendable {
-    let tell: @Sendable (NotifyCenter.Problem) -> Void
-
-    init(_ tell: @escaping @Sendable (NotifyCenter.Problem) -> Void) { self.tell = tell }
-}
-
-extension NotifyCenter {
-    /// What an administrator should know of.
-    package enum Problem: Sendable {
-        /// The first delivery or post was lost.
-        case lost
-        /// The first signal was rejected.
-        case rejected
-        /// A post was refused.
-        case refused(NotifyName, NotifyBusError)
-    }
-
-    /// Sets what is called for a problem, on any thread and under the center's locks: it must not block, or call the center.
-    /// Only the first call has an effect.
-    package func onProblem(_ tell: @escaping @Sendable (Problem) -> Void) {
-        _ = engine.counters.problemHandler.storeIfNil(ProblemHandler(tell))
-    }
-
+/// What an administrator should know of a center.
+package enum CenterProblem: Sendable {
+    /// The first delivery or post was lost.
+    case lost
+    /// The first signal was rejected.
+    case rejected
     /// A post was refused.
-    package func noteRefused(_ name: NotifyName, _ error: NotifyBusError) {
-        engine.counters.problemHandler.load()?.tell(.refused(name, error))
-    }
+    case refused(NotifyName, NotifyBusError)
 }
 
-extension Atomic where Value == Int {
-    func increment(by count: Int = 1) {
-        add(count, ordering: .relaxed)
-    }
+final class ProblemHandler: Sendable {
+    let tell: @Sendable (CenterProblem) -> Void
+
+    init(_ tell: @escaping @Sendable (CenterProblem) -> Void) { self.tell = tell }
 }

@@ -23,7 +23,8 @@ struct HoldTests {
             try logind.setLongestDelay(microseconds: limit * 1_000_000)
             scene = try Scene(kind, environment: ["DBUS_SYSTEM_BUS_ADDRESS": logind.bus.address])
             folder = try TemporaryFolder()
-            let script = "echo begin; until rm \(folder.path)/finish 2>/dev/null; do sleep 0.02; done; echo end"
+            let script =
+                "cd \(folder.path); echo begin; until rm finish 2>/dev/null || ! [ -e $PWD ]; do sleep 0.02; done; echo end"
             waiting = try start(
                 productPath("notify-wait"),
                 ["--address", scene.bus.address, "-v", "-q", "-f", "--hold", Night.name, "--", "sh", "-c", script]
