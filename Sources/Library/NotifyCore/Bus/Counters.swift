@@ -39,3 +39,9 @@ final class ProblemHandler: Sendable {
 
     init(_ tell: @escaping @Sendable (CenterProblem) -> Void) { self.tell = tell }
 }
+
+extension Atomic where Value == Int {
+    func increment(by count: Int = 1) {
+        add(count, ordering: .relaxed)
+    }
+}

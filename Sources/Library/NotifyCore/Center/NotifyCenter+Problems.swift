@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 extension NotifyCenter {
     /// Sets what is called for a problem, on any thread and under the center's locks: it must not block, or call the center.
     /// Only the first call has an effect.
