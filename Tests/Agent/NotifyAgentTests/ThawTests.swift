@@ -94,7 +94,8 @@ struct ThawTests {
         try desk.startObserver("app-one-1.service")
         try desk.startNap()
         try desk.session.until("frozen app-game-1.service")
-        try desk.session.shell("notify-lifecycle suspend --freeze $(main app-one-1.service); frozen app-one-1.service")
+        try desk.session.shell("notify-lifecycle suspend --freeze $(main app-one-1.service)")
+        try desk.session.until("frozen app-one-1.service")
         // As the kernel does when memory runs out.
         try desk.session.shell("systemctl --user kill -s KILL notify-agent.service")
         for unit in ["one", "game"] { try desk.session.until("! frozen app-\(unit)-1.service", timeout: limit) }
@@ -105,7 +106,8 @@ struct ThawTests {
     func `without an agent a command lets a marked program continue`(kind: BusKind) throws {
         let desk = try Desk(kind, unit: false)
         try desk.startObserver("app-one-1.service")
-        try desk.session.shell("notify-lifecycle suspend --freeze $(main app-one-1.service); frozen app-one-1.service")
+        try desk.session.shell("notify-lifecycle suspend --freeze $(main app-one-1.service)")
+        try desk.session.until("frozen app-one-1.service")
         // Nobody is left that would see to it.
         try desk.session.shell("killWithGuard $agent")
         try desk.session.shell("frozen app-one-1.service; ! notify-lifecycle background 1")
@@ -133,9 +135,8 @@ struct ThawTests {
         try desk.startObserver("app-one-1.service")
         try desk.startObserver("app-two-1.service", "-p Type=exec")
         for unit in ["one", "two"] {
-            try desk.session.shell(
-                "notify-lifecycle suspend --freeze $(main app-\(unit)-1.service); frozen app-\(unit)-1.service"
-            )
+            try desk.session.shell("notify-lifecycle suspend --freeze $(main app-\(unit)-1.service)")
+            try desk.session.until("frozen app-\(unit)-1.service")
         }
         let time = "begin=${EPOCHREALTIME/./}; systemctl --user stop app-one-1.service app-game-1.service; "
         let microseconds = try desk.session.shell(time + "echo $((${EPOCHREALTIME/./} - begin))")
