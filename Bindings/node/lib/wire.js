@@ -156,7 +156,8 @@ export class Parser {
       if (this.#known.size >= 1000) this.#known.clear()
       fields = {}
       for (const [code, value] of new Reader(header, isLittle, 12).read('a(yv)')) if (FIELDS[code]) fields[FIELDS[code]] = value
-      this.#known.set(key, fields)
+      // A stranger can send headers of megabytes. That of a post has some 700 bytes at most.
+      if (key.length <= 1024) this.#known.set(key, fields)
     }
     return fields
   }

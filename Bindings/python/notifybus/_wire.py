@@ -166,10 +166,14 @@ class Parser:
 
     def _fields(self, header: bytes, order: str) -> dict[str, Any]:
         key = order.encode() + header
-        if key not in self._known:
-            if len(self._known) >= 1000:
-                self._known.clear()
+        fields = self._known.get(key)
+        if fields is None:
             # The padding is what it is in the message, where the array begins at 12.
             entries, _ = _read(header[:4] + bytes(4) + header[4:], order, 0, "a(yv)")
-            self._known[key] = {_FIELDS[code]: value for code, value in entries if code in _FIELDS}
-        return self._known[key]
+            fields = {_FIELDS[code]: value for code, value in entries if code in _FIELDS}
+            # A stranger can send headers of megabytes. That of a post has some 700 bytes at most.
+            if len(header) <= 1024:
+                if len(self._known) >= 1000:
+                    self._known.clear()
+                self._known[key] = fields
+        return fields
