@@ -34,11 +34,13 @@ struct StartedRun {
 
     /// Signals all of it.
     func signal(_ number: Int32) {
-        // All at once, and without /proc; then those that have left the group.
-        kill(-processes.command, number)
-        for process in ProcessList.descendants(of: processes.keeper) where process.group != processes.command {
-            kill(process.pid, number)
+        guard let descendants = ProcessList.descendants(of: processes.keeper) else {
+            kill(-processes.command, number)
+            return
         }
+        // All of the group at once. When nothing of the run is in it any more, its number may be another group's.
+        if descendants.contains(where: { $0.group == processes.command }) { kill(-processes.command, number) }
+        for process in descendants where process.group != processes.command { kill(process.pid, number) }
     }
 }
 
@@ -50,8 +52,9 @@ private enum ProcessList {
         let group: pid_t
     }
 
-    /// Each after its parent; none if there is no `/proc`.
-    static func descendants(of ancestor: pid_t) -> [Entry] {
+    /// Each after its parent; nil if `/proc` is not mounted.
+    static func descendants(of ancestor: pid_t) -> [Entry]? {
+        guard let all else { return nil }
         var children: [pid_t: [Entry]] = [:]
         for entry in all { children[entry.parent, default: []].append(entry) }
         var found = children.removeValue(forKey: ancestor) ?? []
@@ -63,8 +66,8 @@ private enum ProcessList {
         return found
     }
 
-    private static var all: [Entry] {
-        guard let folder = opendir("/proc") else { return [] }
+    private static var all: [Entry]? {
+        guard let folder = opendir("/proc") else { return nil }
         defer { closedir(folder) }
         var entries: [Entry] = []
         while let item = readdir(folder) {
@@ -73,7 +76,8 @@ private enum ProcessList {
             }
             if let pid = pid_t(name), let entry = entry(of: pid) { entries.append(entry) }
         }
-        return entries
+        // Where it is mounted, it has at least this process.
+        return entries.isEmpty ? nil : entries
     }
 
     private static func entry(of pid: pid_t) -> Entry? {

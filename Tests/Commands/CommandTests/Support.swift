@@ -26,29 +26,6 @@ extension PrivateBus {
         )
     }
 
-    /// Starts `notify-wait` on this bus and returns when its observer is live.
-    func startWaiting(
-        _ arguments: [String],
-        environment: [String: String?] = [:],
-        input: CommandStream = .null,
-        output: CommandStream = .pipe
-    ) throws -> RunningCommand {
-        let ready = try Pipe()
-        let command = try start(
-            productPath("notify-wait"),
-            ["--address", address, "--ready-fd", "3"] + arguments,
-            environment: environment,
-            input: input,
-            output: output,
-            descriptors: [3: ready.writeEnd]
-        )
-        ready.closeWriteEnd()
-        guard try ready.read() == "\n" else {
-            throw TestSupportError("notify-wait did not come to wait, but said: \(try command.wait().errorOutput)")
-        }
-        return command
-    }
-
     /// Starts a bash script that finds the commands by their names, and they this bus.
     func startScript(_ text: String, _ arguments: [String] = [], input: CommandStream = .null) throws -> RunningCommand
     {
@@ -93,54 +70,6 @@ func inTime<Result>(
         } catch is TestSupportError where ContinuousClock.now <= end {
             // It did not even come to wait.
         }
-    }
-}
-
-/// A pipe whose writable end another process gets.
-final class Pipe {
-    private(set) var readEnd: Int32
-    private(set) var writeEnd: Int32
-
-    init() throws {
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw TestSupportError("Cannot make a pipe: error \(errno)") }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        (readEnd, writeEnd) = (ends[0], ends[1])
-    }
-
-    deinit {
-        closeWriteEnd()
-        closeReadEnd()
-    }
-
-    func closeReadEnd() {
-        if readEnd >= 0 { close(readEnd) }
-        readEnd = -1
-    }
-
-    func closeWriteEnd() {
-        if writeEnd >= 0 { close(writeEnd) }
-        writeEnd = -1
-    }
-
-    /// Writes until it takes no more.
-    func fill() {
-        let flags = fcntl(writeEnd, F_GETFL)
-        _ = fcntl(writeEnd, F_SETFL, flags | O_NONBLOCK)
-        let page = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
-        while write(writeEnd, page, page.count) > 0 {}
-        _ = fcntl(writeEnd, F_SETFL, flags)
-    }
-
-    /// What one read gets; empty at the end.
-    func read(timeout: Duration = .patience) throws -> String {
-        var source = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
-        guard poll(&source, 1, Int32(timeout.components.seconds * 1000)) == 1 else {
-            throw TestSupportError("Nothing came through the pipe within \(timeout)")
-        }
-        var chunk = [UInt8](repeating: 0, count: 4096)
-        let count = Glibc.read(readEnd, &chunk, chunk.count)
-        return String(decoding: chunk[..<max(0, count)], as: UTF8.self)
     }
 }
 

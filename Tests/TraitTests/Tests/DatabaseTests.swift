@@ -141,6 +141,8 @@ private let changed: NotifyName = "com.example.rows.changed"
         let seen = Recorder<Int>()
         let observing = Task { [count] in for try await number in count.values(in: one) { seen.append(number) } }
         defer { observing.cancel() }
+        // Of what is committed from now on it knows only by the service.
+        #expect(await eventually { seen.elements.last == 0 })
         let other = bus.makeCenter()
         try insert(0, two)
         #expect(
