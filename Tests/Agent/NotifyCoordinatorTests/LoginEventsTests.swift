@@ -27,6 +27,36 @@ import Testing
         return events.take(new)
     }
 
+    @Test func `what happens while logind is asked for the first time is posted, and what was so before is not`() {
+        func first(_ found: (inout Logins) -> Void = { _ in }, _ meanwhile: (inout Logins) -> Void) -> [NotifyName] {
+            var (events, logins) = (LoginEvents(), Logins())
+            found(&logins)
+            logins.find()
+            meanwhile(&logins)
+            logins.find()
+            let changes = events.take(LoginState(logins, of: 1_000))
+            return (changes.before + changes.after).filter(\.isPosted).map(\.name)
+        }
+        #expect(first { $0.fallAsleep() } == [LoginEvents.willSleep])
+        #expect(first { $0.isShuttingDown = true } == [LoginEvents.willShutDown])
+        let isBrief = first {
+            $0.fallAsleep()
+            $0.wake()
+        }
+        #expect(isBrief == [LoginEvents.didWake])
+        #expect(first({ $0.fallAsleep() }, { _ in }) == [])
+        #expect(first({ $0.isShuttingDown = true }, { _ in }) == [])
+        #expect(first({ $0.fallAsleep() }, { $0.wake() }) == [LoginEvents.didWake])
+    }
+
+    @Test func `a screen saver that speaks before logind makes nothing else a change`() {
+        var events = LoginEvents()
+        _ = events.take(isSaverActive: true)
+        let (before, after) = events.take(state { ($0.people, $0.isIdle) = (["2"], true) })
+        #expect((before + after).filter(\.isPosted) == [])
+        #expect(events.state?.isLocked == true)
+    }
+
     @Test func `what logind says first is known without a post, and what it repeats is not said again`() {
         var events = LoginEvents()
         #expect(events.state == nil)

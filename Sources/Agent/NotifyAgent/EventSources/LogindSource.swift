@@ -123,6 +123,7 @@ final class LogindSource: Source, ServiceClient {
             if let isAsleep = values["PreparingForSleep"]?.boolean { take(isAsleep: isAsleep) }
             if let isEnding = values["PreparingForShutdown"]?.boolean { logins.isShuttingDown = isEnding }
             if let limit = values["InhibitDelayMaxUSec"]?.uint64 { logins.longestDelay = limit }
+            logins.find()
             delays.allow(!logins.isEnding)
         }
         ask { [self] logind, isAnswered in
@@ -238,6 +239,7 @@ final class LogindSource: Source, ServiceClient {
             if let isAboutTo = signal.arguments.first?.boolean { prepareForSleep(isAboutTo) }
         case (LogindSource.manager, "PrepareForShutdown"):
             if let isAboutTo = signal.arguments.first?.boolean {
+                logins.find()
                 logins.isShuttingDown = isAboutTo
                 endingHasChanged()
             }
@@ -251,6 +253,8 @@ final class LogindSource: Source, ServiceClient {
     /// Either signal may be missing or come twice: after a hibernation some versions of logind do not say that it is over, and
     /// elogind says everything twice.
     private func prepareForSleep(_ isAboutTo: Bool) {
+        // Also if this comes before the first answer, it is a change.
+        logins.find()
         guard isAboutTo else {
             mayBeLeftOver = false
             if logins.isAsleep { logins.wake() }

@@ -26,6 +26,8 @@ package struct LoginEvents {
 
     /// What was said last; nil as long as nothing has been said.
     package private(set) var state: LoginState?
+    /// Whether logind has said anything.
+    private var hasBegun = false
     /// What logind says; nil while it says nothing.
     private var logind: LoginState?
     /// Whether logind has ever said that the session is locked: then screen savers do not count.
@@ -68,8 +70,14 @@ package struct LoginEvents {
         guard var new = logind ?? (isSaverActive == nil ? nil : state ?? LoginState()) else { return ([], []) }
         if !isComplete { new.isLocked = false }
         if !hasHinted, isSaverActive == true { new.isLocked = true }
-        defer { (state, isAnew) = (new, isAnew && !isComplete) }
-        var changes: Changes = state.map { LoginEvents.changes(from: $0, to: new) } ?? ([], [])
+        defer { (state, isAnew, hasBegun) = (new, isAnew && !isComplete, hasBegun || isComplete) }
+        var old = state
+        if isComplete, !hasBegun {
+            // It may have changed since logind was asked. Of the rest only a screen saver has said anything.
+            old = new.asFound
+            if let state { old?.isLocked = state.isLocked }
+        }
+        var changes: Changes = old.map { LoginEvents.changes(from: $0, to: new) } ?? ([], [])
         if isAnew { changes.before = LoginEvents.facts(new) + changes.before }
         if isComplete { return changes }
         // A screen saver knows nothing else.

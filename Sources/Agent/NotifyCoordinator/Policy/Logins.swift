@@ -35,8 +35,23 @@ package struct Logins: Hashable, Sendable {
     /// How long logind waits with both for those that delay them, in microseconds. It is five seconds where its
     /// configuration says nothing else.
     package var longestDelay: UInt64 = 5_000_000
+    /// How sleep and shutdown were found at first.
+    package private(set) var found: Ending?
+
+    /// Sleep and shutdown at some time.
+    package struct Ending: Hashable, Sendable {
+        let isAsleep: Bool
+        let sleeps, wakes: UInt64
+        let isShuttingDown: Bool
+    }
 
     package init() {}
+
+    /// Sleep and shutdown are known. The first time, they are what was found; all that follows are changes.
+    package mutating func find() {
+        guard found == nil else { return }
+        found = Ending(isAsleep: isAsleep, sleeps: sleeps, wakes: wakes, isShuttingDown: isShuttingDown)
+    }
 
     package mutating func fallAsleep() {
         isAsleep = true
@@ -87,8 +102,19 @@ package struct LoginState: Equatable, Sendable {
     package var sleeps: UInt64 = 0
     package var wakes: UInt64 = 0
     package var isShuttingDown = false
+    /// How sleep and shutdown were found at first; nil if just as they are.
+    package var found: Logins.Ending?
 
     package init() {}
+
+    /// The same, with sleep and shutdown as they were found at first.
+    var asFound: LoginState {
+        guard let found else { return self }
+        var state = self
+        (state.isAsleep, state.sleeps, state.wakes) = (found.isAsleep, found.sleeps, found.wakes)
+        state.isShuttingDown = found.isShuttingDown
+        return state
+    }
 
     /// - Parameter user: the owner of the sessions; nil if those of one user are meaningless.
     package init(_ logins: Logins, of user: UInt32?) {
@@ -100,6 +126,6 @@ package struct LoginState: Equatable, Sendable {
         isIdle = !relevant.isEmpty && relevant.allSatisfy(\.isIdle)
         people = logins.people
         (isAsleep, sleeps, wakes) = (logins.isAsleep, logins.sleeps, logins.wakes)
-        isShuttingDown = logins.isShuttingDown
+        (isShuttingDown, found) = (logins.isShuttingDown, logins.found)
     }
 }

@@ -47,6 +47,20 @@ struct LoginEventTests {
         for each in [all.observation, locked.observation, unlocked.observation] { each.cancel() }
     }
 
+    @Test(arguments: busKinds, ["Sleep", "Shutdown"])
+    func `what begins while logind is asked for its sessions is posted`(kind: BusKind, what: String) throws {
+        let logind = try MockLogind()
+        // It speaks before it answers.
+        let code = "self.EmitSignal('org.freedesktop.login1.Manager', 'PrepareFor\(what)', 'b', [True])\nret = []"
+        try logind.replace("ListSessions", "", "a(susso)", by: code)
+        let scene = try makeScene(kind, logind)
+        let name: NotifyName = what == "Sleep" ? "org.notifybus.system.willsleep" : "org.notifybus.system.willshutdown"
+        let one = try scene.observe(name)
+        #expect(one.heard.wait(for: 1))
+        #expect(try scene.state(of: name) == 1)
+        one.observation.cancel()
+    }
+
     @Test(arguments: anyBusKind())
     func `sessions that begin, become inactive or idle are one post each`(kind: BusKind) throws {
         let logind = try MockLogind()
