@@ -4,9 +4,12 @@ import Glibc
 
 /// A pipe whose writable end another process gets.
 public final class Pipe {
+    /// Negative once it is closed.
     public private(set) var readEnd: Int32
+    /// Negative once it is closed.
     public private(set) var writeEnd: Int32
 
+    /// Both ends are closed in programs that are run.
     public init() throws {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw TestSupportError("Cannot make a pipe: error \(errno)") }
@@ -19,11 +22,13 @@ public final class Pipe {
         closeReadEnd()
     }
 
+    /// Whoever writes to it from now on gets an error.
     public func closeReadEnd() {
         if readEnd >= 0 { close(readEnd) }
         readEnd = -1
     }
 
+    /// The reader gets the end once no other process has it open.
     public func closeWriteEnd() {
         if writeEnd >= 0 { close(writeEnd) }
         writeEnd = -1
