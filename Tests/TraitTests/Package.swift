@@ -31,19 +31,11 @@ let package = Package(
             dependencies: ["bus-launcher", "stranger", "TestThreads"],
             path: "Support/TestSupport"
         ),
-        // One of several processes that write to a database.
-        .executableTarget(
-            name: "database-writer",
-            dependencies: [
-                .product(name: "NotifyBus", package: "NotifyBus"), .product(name: "NotifyGRDB", package: "NotifyBus"),
-                .product(name: "GRDB", package: "GRDB.swift"),
-            ],
-            path: "Writer"
-        ),
         .testTarget(
             name: "TraitTests",
             dependencies: [
-                "TestSupport", "database-writer", "service-program", "configuration-program", "messages-program",
+                "TestSupport", "database-writer", "database-reader", "service-program", "configuration-program",
+                "messages-program",
                 "logging-program", "database-program",
                 .product(name: "NotifyBus", package: "NotifyBus"),
                 .product(name: "NotifyServiceLifecycle", package: "NotifyBus"),
@@ -62,6 +54,20 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Several processes that write to a database, and one that reads.
+for name in ["Writer", "Reader"] {
+    package.targets.append(
+        .executableTarget(
+            name: "database-\(name.lowercased())",
+            dependencies: [
+                .product(name: "NotifyBus", package: "NotifyBus"), .product(name: "NotifyGRDB", package: "NotifyBus"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            path: name
+        )
+    )
+}
 
 for target in package.targets where target.name != "TestThreads" {
     target.swiftSettings = [

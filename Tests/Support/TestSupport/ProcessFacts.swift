@@ -23,10 +23,28 @@ public func threadCount(of pid: pid_t) -> Int {
 /// How often the threads of a process have gone to sleep voluntarily: once for each time they woke.
 ///
 /// It does not increase when a busy machine preempts them.
-public func wakeUps(of pid: pid_t) -> Int {
-    entries(ofFolder: "/proc/\(pid)/task").reduce(0) { sum, thread in
-        sum + statusNumber("voluntary_ctxt_switches", inFile: "/proc/\(pid)/task/\(thread)/status")
+public func wakeUps(of pid: pid_t) -> Int { wakeUpsOfThreads(in: pid).values.reduce(0, +) }
+
+/// A thread in `/proc`.
+public struct ThreadID: Hashable, Sendable {
+    /// Its number.
+    public let number: String
+    /// Its name, with at most 15 bytes.
+    public let name: String
+}
+
+/// The same for each thread of a process.
+public func wakeUpsOfThreads(in pid: pid_t) -> [ThreadID: Int] {
+    var counts: [ThreadID: Int] = [:]
+    for thread in entries(ofFolder: "/proc/\(pid)/task") {
+        let folder = "/proc/\(pid)/task/\(thread)"
+        let name = (try? readFile("\(folder)/comm"))?.split(separator: "\n").first.map(String.init) ?? ""
+        counts[ThreadID(number: thread, name: name)] = statusNumber(
+            "voluntary_ctxt_switches",
+            inFile: "\(folder)/status"
+        )
     }
+    return counts
 }
 
 /// Why ``wakeUps(of:)`` says nothing about a program built like this one; nil if it does.

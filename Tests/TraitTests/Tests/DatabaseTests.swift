@@ -203,4 +203,125 @@ private let changed: NotifyName = "com.example.rows.changed"
         }
         #expect(rows == [[0, commits, 0], [1, commits, 0]])
     }
+
+    /// As a backup does that is put back. Whoever has the old file open goes on reading that.
+    @Test(arguments: busKinds)
+    func `when the file is replaced, all who open it again see the new rows, and the others none of them`(
+        kind: BusKind
+    ) async throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let old = try makeDatabase(in: folder)
+        let keeping = try NotifyDatabase(old, name: changed, center: bus.makeCenter())
+        let running = Task { try await keeping.run() }
+        defer { running.cancel() }
+        let seenInOld = Recorder<Int>()
+        let observingOld = Task { [count] in for try await number in count.values(in: old) { seenInOld.append(number) }
+        }
+        defer { observingOld.cancel() }
+        try insert(0, old)
+        #expect(await eventually { seenInOld.elements.last == 1 })
+
+        for round in 1...3 {
+            let made = try TemporaryFolder()
+            do {
+                let pool = try makeDatabase(in: made)
+                for number in 0..<(10 * round) { try insert(number, pool) }
+                _ = try await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+                try pool.close()
+            }
+            for end in ["-wal", "-shm"] { unlink("\(folder.path)/rows.sqlite\(end)") }
+            #expect(rename("\(made.path)/rows.sqlite", "\(folder.path)/rows.sqlite") == 0)
+
+            let (one, two) = (try makeDatabase(in: folder), try makeDatabase(in: folder))
+            let writing = try NotifyDatabase(one, name: changed, center: bus.makeCenter())
+            let reading = try NotifyDatabase(two, name: changed, center: bus.makeCenter())
+            let refreshing = Task { try await reading.run() }
+            defer { refreshing.cancel() }
+            let seen = Recorder<Int>()
+            let observing = Task { [count] in for try await number in count.values(in: two) { seen.append(number) } }
+            defer { observing.cancel() }
+            #expect(await eventually { seen.elements.last == 10 * round })
+            for number in 1...20 {
+                try insert(1_000 + number, one)
+                #expect(await eventually { seen.elements.last == 10 * round + number })
+            }
+            // What was committed to the old file is still seen there.
+            try insert(round, old)
+            #expect(await eventually { seenInOld.elements.last == 1 + round })
+            withExtendedLifetime(writing) {}
+        }
+        #expect(seenInOld.elements == seenInOld.elements.sorted())
+    }
+
+    private func startReader(_ bus: PrivateBus, _ folder: TemporaryFolder, _ count: Int, _ how: String) throws
+        -> RunningCommand
+    {
+        let arguments = [bus.address, folder.path + "/rows.sqlite", "\(count)", how]
+        let reader = try start(try productPath("database-reader"), arguments)
+        try reader.waitForOutput(containing: "ready\n")
+        return reader
+    }
+
+    private func insertSample(_ number: Int, _ pool: DatabasePool) throws {
+        var now = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        let time = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
+        try pool.write { try $0.execute(sql: "INSERT INTO sample VALUES (?, ?)", arguments: [number, time]) }
+    }
+
+    /// libdispatch looks at its workers each second, on a thread of its own, in every program that has tasks.
+    @Test(arguments: busKinds)
+    func `a process that waits for commits does not wake up without one, but for libdispatch's clock`(
+        kind: BusKind
+    ) async throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let pool = try makeDatabase(in: folder)
+        try await pool.write { try $0.execute(sql: "CREATE TABLE sample (number INTEGER PRIMARY KEY, time INTEGER)") }
+        let shared = try NotifyDatabase(pool, name: changed, center: bus.makeCenter())
+        let reader = try startReader(bus, folder, 2, "told")
+        try insertSample(1, pool)
+        let isIdle = try await eventually {
+            let before = wakeUpsOfThreads(in: reader.pid)
+            try await Task.sleep(for: .seconds(2))
+            let after = wakeUpsOfThreads(in: reader.pid)
+            let awake = after.filter { before[$0.key] != $0.value }
+            return awake.count <= 1 && !awake.contains { $0.key.name == "notifybus" }
+        }
+        #expect(isIdle)
+        // It is alive, and sees the next.
+        try insertSample(2, pool)
+        #expect(try reader.wait(timeout: .patience).status == 0)
+        withExtendedLifetime(shared) {}
+    }
+
+    /// A measurement, which prints the medians.
+    @Test(.enabled(if: isLongRun, "a measurement: NOTIFYBUS_LONG=1"), arguments: busKinds)
+    func `a process that is told of a commit reads it sooner than one that looks each millisecond`(
+        kind: BusKind
+    ) async throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let pool = try makeDatabase(in: folder)
+        try await pool.write { try $0.execute(sql: "CREATE TABLE sample (number INTEGER PRIMARY KEY, time INTEGER)") }
+        let shared = try NotifyDatabase(pool, name: changed, center: bus.makeCenter())
+        var medians: [String: [Int]] = [:]
+        var number = 0
+        for round in 0..<10 {
+            let how = round % 2 == 0 ? "told" : "polls"
+            let reader = try startReader(bus, folder, 500, how)
+            while let state = processState(reader.pid), state != "Z" {
+                number += 1
+                try insertSample(number, pool)
+                try await Task.sleep(for: .microseconds(Int.random(in: 3_000...5_000)))
+            }
+            let lines = try reader.wait().output.split(separator: "\n")
+            try medians[how, default: []].append(#require(lines.last.flatMap { Int($0) }))
+        }
+        print("\(kind): µs from a commit until it is read:", medians)
+        let (told, polls) = (medians["told", default: []].sorted(), medians["polls", default: []].sorted())
+        #expect(told[2] < polls[2])
+        withExtendedLifetime(shared) {}
+    }
 }
