@@ -2,7 +2,8 @@
 """The tables in the documents, which are made from results.json.
 
 Between '<!-- table: WHAT -->' and '<!-- end -->' is a table: 'everyday', what a person can notice; 'goals'; 'leads',
-where others are ahead; or 'KEY = HEADING; …', rows side by side. Between '<!-- text: speed -->' and '<!-- end -->' is a sentence.
+where others are ahead; or 'KEY = HEADING; …', rows side by side. Between '<!-- text: speed -->' and '<!-- end -->' is a
+sentence.
 """
 
 import json
@@ -19,7 +20,7 @@ MARK = re.compile(r"(<!-- (table|text): ([^>]*?) -->\n?)(.*?)(<!-- end -->)", re
 LEAD = 1.05
 # What the first table says: a task, the key of its row, what of it is ours, and what people use instead.
 EVERYDAY = [
-    ("wait, post once the observer is live, hear it, end", "wait-then", "notify-wait --then", "dbus-monitor and dbus-send"),
+    ("wait, post once live, hear it, end", "wait-then", "notify-wait --then", "dbus-monitor and dbus-send"),
     ("post from a shell", "post-command", "notify-post", "dbus-send"),
     ("each of many posts from a shell", "post-many", "notify-post -", "dbus-send"),
     ("memory of a command that waits", "idle-memory", "notify-wait -f", "dbus-monitor"),
@@ -58,7 +59,8 @@ def filled(document, results):
         opening, kind, what, _, ending = match.groups()
         if kind == "text":
             return opening + speed(results) + ending
-        lines = {"everyday": everyday, "goals": goals, "leads": leads}.get(what, lambda results: side_by_side(results, what))(results)
+        tables = {"everyday": everyday, "goals": goals, "leads": leads}
+        lines = tables.get(what, lambda results: side_by_side(results, what))(results)
         return opening + "".join(f"{line}\n" for line in lines) + ending
 
     return MARK.sub(replace, document.read_text())
