@@ -325,7 +325,7 @@ BENCH ?=
 BRIDGES ?=
 
 .PHONY: bench
-bench: bench-build ## Runs the benchmarks, in nine minutes; some parts: make bench BENCH='latency storm'
+bench: bench-build ## Runs the benchmarks, in ten minutes; some parts: make bench BENCH='latency storm'
 	@Benchmarks/bench --commands $(call quote,$(SCRATCH)/release) $(BRIDGES:%=--bridges %) $(BENCH)
 
 .PHONY: bench-check

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables in the documents, which are made from results.json.
 
-Between '<!-- table: WHAT -->' and '<!-- end -->' is a table: 'goals'; 'leads', where others are ahead; or
-'KEY = HEADING; …', rows side by side. Between '<!-- text: speed -->' and '<!-- end -->' is a sentence.
+Between '<!-- table: WHAT -->' and '<!-- end -->' is a table: 'everyday', what a person can notice; 'goals'; 'leads',
+where others are ahead; or 'KEY = HEADING; …', rows side by side. Between '<!-- text: speed -->' and '<!-- end -->' is a
+sentence.
 """
 
 import json
 import re
 
 from .context import HERE
-from .figures import BARE
+from .figures import BARE, OURS
 from .report import number
 
 DOCUMENTS = [HERE / "README.md", HERE.parent / "README.md", HERE.parent / "Documentation" / "across-machines.md"]
@@ -17,6 +18,20 @@ DAEMONS = ["dbus-daemon", "dbus-broker"]
 MARK = re.compile(r"(<!-- (table|text): ([^>]*?) -->\n?)(.*?)(<!-- end -->)", re.DOTALL)
 # How far ahead counts as a lead, since times vary.
 LEAD = 1.05
+# What the first table says: a task, the key of its row, what of it is ours, and what people use instead.
+EVERYDAY = [
+    ("wait, post once live, hear it, end", "wait-then", "notify-wait --then", "dbus-monitor and dbus-send"),
+    ("post from a shell", "post-command", "notify-post", "dbus-send"),
+    ("each of many posts from a shell", "post-many", "notify-post -", "dbus-send"),
+    ("memory of a command that waits", "idle-memory", "notify-wait -f", "dbus-monitor"),
+    ("see a commit in SQLite", "commit", OURS, "polling each ms"),
+    ("wake-ups until then", "commit-wakeups", OURS, "polling each ms"),
+    ("post to callback", "latency", OURS, "libdbus"),
+    ("posts to each of 10 observers", "throughput-10", OURS, "libdbus"),
+    ("posts of ten names until 10 observers are up to date", "storm-10", OURS, "libdbus"),
+    ("bus memory while a subscriber reads nothing", "stalled", "NotifyBus, stopped", "libdbus, not reading"),
+    ("processor time of 1,000 programs for a post", "system", OURS, "libdbus"),
+]
 
 
 def fill():
@@ -44,7 +59,8 @@ def filled(document, results):
         opening, kind, what, _, ending = match.groups()
         if kind == "text":
             return opening + speed(results) + ending
-        lines = {"goals": goals, "leads": leads}.get(what, lambda results: side_by_side(results, what))(results)
+        tables = {"everyday": everyday, "goals": goals, "leads": leads}
+        lines = tables.get(what, lambda results: side_by_side(results, what))(results)
         return opening + "".join(f"{line}\n" for line in lines) + ending
 
     return MARK.sub(replace, document.read_text())
@@ -63,6 +79,17 @@ def figure(row, label, field="median"):
 def cells(values):
     """The figures of the two daemons, with a dash where there is none."""
     return ", ".join("–" if value is None else number(value) for value in values)
+
+
+def everyday(results):
+    """What a person can notice, with NotifyBus and with what people use instead."""
+    yield "| | NotifyBus | instead |"
+    yield "|---|---|---|"
+    for task, key, ours, other in EVERYDAY:
+        rows = rows_of(results, key)
+        unit = next((row["unit"] for row in rows if row), "")
+        us, them = (f"{cells([figure(row, label) for row in rows])} {unit}" for label in (ours, other))
+        yield f"| {task} | {us} | {other}: {them} |"
 
 
 def goals(results):
@@ -97,24 +124,24 @@ def side_by_side(results, what):
 
 
 def leads(results):
-    """Who is ahead of us in what, and how many times, on each daemon."""
-    yield "| | ahead of NotifyBus | dbus-daemon | dbus-broker |"
-    yield "|---|---|---|---|"
+    """What others do better, and how many times, on each daemon. The floor is no alternative; the tails vary too much."""
+    yield "| | who leads, and how many times |"
+    yield "|---|---|"
     found = {}
     for row in results["rows"]:
-        if row["ratio"] != "reference / each" or row["key"].startswith("idle"):
+        if row["ratio"] != "reference / each" or row["key"].startswith("idle") or row["key"].endswith("p99"):
             continue
         for one in row["figures"]:
             ratio = one.get("ratio")
             is_ours = one["what"].startswith(("NotifyBus", "notify", "the commit")) or "bridge" in one["what"]
-            if not ratio or is_ours:
+            if not ratio or is_ours or one["what"] == BARE:
                 continue
             times = 1 / ratio if row["more_is_better"] else ratio
             if times > LEAD:
-                found.setdefault((row["title"], one["what"]), {})[row["daemon"]] = times
-    for (title, label), times in found.items():
-        who = "no library, the floor" if label == BARE else label
-        yield f"| {title} | {who} | {' | '.join(number(times[it]) if it in times else '' for it in DAEMONS)} |"
+                found.setdefault(row["title"], {}).setdefault(one["what"], {})[row["daemon"]] = times
+    for title, leaders in found.items():
+        words = (f"{label} {cells([times.get(it) for it in DAEMONS])}" for label, times in leaders.items())
+        yield f"| {title} | {'; '.join(words)} |"
 
 
 def speed(results):

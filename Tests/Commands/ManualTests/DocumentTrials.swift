@@ -77,7 +77,6 @@ enum Trial {
         ("CONTRIBUTING.md", "$ make demo", .makes),
         ("CONTRIBUTING.md", "Sources/", .layout(".")),
         ("Benchmarks/README.md", "$ make bench ", .makes),
-        ("Benchmarks/README.md", "bench  ", .layout("Benchmarks")),
         ("Sources/Darwin/DarwinNotify/DarwinNotify.docc/DarwinNotify.md", "import DarwinNotify", .compiles(after: "")),
         ("README.md", "$ make build", .prints("eval \"$3\"")),
         (
