@@ -129,7 +129,7 @@ private typealias NotifyBusError = NotifyBus.NotifyBusError
         let bus = try PrivateBus(kind)
         let observing = bus.makeCenter()
         let heard = Recorder<NotifyName>()
-        let observation = try await observing.addObserver(matching: .everything) { heard.append($0) }
+        let observation = try await observing.addObserver(matching: .prefix("com.example.")) { heard.append($0) }
         try handOver(bus.address, to: "ends-at-once")
         await #expect(processExitsWith: .success) {
             let center = NotifyCenter(bus: .address(try handedOver(to: "ends-at-once")))

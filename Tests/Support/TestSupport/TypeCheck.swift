@@ -10,17 +10,14 @@ public func typecheck(_ text: String, inSwift mode: Int = 6) throws -> CommandRe
     let products = String(try productPath("bus-launcher").dropLast("/bus-launcher".count))
     let flags = try run("pkg-config", ["--cflags-only-I", "dbus-1"]).output
         .split(whereSeparator: \.isWhitespace).flatMap { flag in ["-Xcc", "\(flag)"] as [String] }
-    let headers = ["C/CDBusShim", "Darwin/CDarwinNotify", "Darwin/CRunLoop"]
-    return try run(
-        "swiftc",
-        [
-            "-typecheck", "-swift-version", "\(mode)", "-I", "\(products)/Modules",
-        ]
-            + ["CLinux", "CForkGuard"].flatMap { name in
-                ["-Xcc", "-fmodule-map-file=\(products)/\(name).build/module.modulemap"]
-            }
-            + headers.flatMap { ["-I", "\(packageFolder)/Sources/\($0)/include"] }
-            + flags + (text.contains("@main") ? ["-parse-as-library"] : []) + ["\(folder)/main.swift"],
-        timeout: .patience * 5
-    )
+    var arguments = ["-typecheck", "-swift-version", "\(mode)", "-I", "\(products)/Modules"]
+    for name in ["CLinux", "CForkGuard"] {
+        arguments += ["-Xcc", "-fmodule-map-file=\(products)/\(name).build/module.modulemap"]
+    }
+    for module in ["C/CDBusShim", "Darwin/CDarwinNotify", "Darwin/CRunLoop"] {
+        arguments += ["-I", "\(packageFolder)/Sources/\(module)/include"]
+    }
+    arguments += flags
+    if text.contains("@main") { arguments.append("-parse-as-library") }
+    return try run("swiftc", arguments + ["\(folder)/main.swift"], timeout: .patience * 5)
 }
