@@ -207,7 +207,7 @@ elsewhere-test: test-needs ## Runs the tests in unusual surroundings: odd paths,
 
 # Of the lifecycle tests, only those in which this process observes. Everything takes ten times as long, so storms are
 # smaller, and few tests run at once.
-SANITIZED := --filter '^(NotifyBusTests|LifecycleTests\.(GateTests|AgentDeathTests)|NotifyTests\.(TokenTests|PipeTests|FileTests|StateTests|ConcurrencyTests))[./]' \
+SANITIZED := --filter '^(NotifyBusTests|LifecycleTests\.(GateTests|AgentDeathTests)|NotifyTests\.(TokenTests|CallbackTests|PipeTests|FileTests|StateTests|ConcurrencyTests))[./]' \
 	--experimental-maximum-parallelization-width 4
 
 # Not optimized: once the optimizer has put parts of Swift's library into ours, the sanitizer sees an array being read

@@ -4,13 +4,16 @@
 // the program is given WAY:PATH. Who posts commits, and then tells the other in this way; who observes is woken, and
 // looks whether the database has changed:
 //
-//     name      a name posted with notify_post(), and the descriptor of notify_register_file_descriptor()
-//     bus       a signal on the bus without a library, the floor of that
-//     pipe      a byte in a named pipe
-//     inotify   inotify(7) on the write-ahead log; the writer does nothing more
-//     poll      PRAGMA data_version, once a millisecond; the writer does nothing more
+//     name         a name posted with notify_post(), and the callback of notify_register_callback()
+//     descriptor   the same name, and the descriptor of notify_register_file_descriptor()
+//     bus          a signal on the bus without a library, the floor of both
+//     pipe         a byte in a named pipe
+//     inotify      inotify(7) on the write-ahead log; the writer does nothing more
+//     poll         PRAGMA data_version, once a millisecond; the writer does nothing more
 //
 // With any other way nobody is told.
+
+#define NOTIFYBUS_EXTENSIONS
 
 #include "peer.h"
 #include "raw.h"
@@ -74,13 +77,31 @@ static int data_version(void) {
 }
 
 static const char *observed;
+/* The version of the database that was seen last. */
+static int seen;
+
+/* Reports each commit that can be seen. */
+static void look(void) {
+    for (int now = data_version(); now != seen; now = data_version()) {
+        seen = now;
+        delivered(observed);
+    }
+}
+
+static void is_committed(int token, void *context) {
+    (void)token, (void)context;
+    look();
+}
 
 void peer_observe(char *const *names, int count, bool each) {
     (void)count, (void)each;
     int token;
     observed = names[0];
-    if (goes_by("name") && notify_register_file_descriptor(observed, &descriptor, 0, &token) != NOTIFY_STATUS_OK)
-        fail("registering fails");
+    seen = data_version();
+    uint32_t status = NOTIFY_STATUS_OK;
+    if (goes_by("name")) status = notify_register_callback(observed, &token, is_committed, NULL);
+    if (goes_by("descriptor")) status = notify_register_file_descriptor(observed, &descriptor, 0, &token);
+    if (status != NOTIFY_STATUS_OK) fail("registering fails");
     if (goes_by("bus")) descriptor = raw_observe(INTERFACE);
     if (goes_by("inotify")) {
         descriptor = inotify_init1(IN_CLOEXEC);
@@ -95,7 +116,7 @@ void peer_cancel(void) { fail("This doesn't cancel."); }
 static void wait_for_commit(void) {
     char bytes[4096];
     // A pipe has a byte for each commit, the descriptor of a name four.
-    size_t most = goes_by("pipe") ? 1 : goes_by("name") ? 4 : sizeof(bytes);
+    size_t most = goes_by("pipe") ? 1 : goes_by("descriptor") ? 4 : sizeof(bytes);
     if (descriptor < 0)
         usleep(1000);
     else if (read(descriptor, bytes, most) <= 0)
@@ -103,22 +124,16 @@ static void wait_for_commit(void) {
 }
 
 void peer_loop(void) {
-    int seen = data_version();
+    // The library's thread looks.
+    while (goes_by("name")) pause();
     for (;;) {
         wait_for_commit();
-        int now = data_version();
         // The log is written before the commit can be seen, and no other event comes.
-        for (int tries = 0; goes_by("inotify") && now == seen && tries < 20000; tries++) {
-            usleep(50);
-            now = data_version();
-        }
-        for (; now != seen; now = data_version()) {
-            seen = now;
-            delivered(observed);
-            // What is left are the other events of this commit.
-            struct pollfd left = {.fd = descriptor, .events = POLLIN};
-            while (goes_by("inotify") && poll(&left, 1, 0) > 0) wait_for_commit();
-        }
+        for (int tries = 0; goes_by("inotify") && data_version() == seen && tries < 20000; tries++) usleep(50);
+        look();
+        // What is left are the other events of this commit.
+        struct pollfd left = {.fd = descriptor, .events = POLLIN};
+        while (goes_by("inotify") && poll(&left, 1, 0) > 0) wait_for_commit();
     }
 }
 
@@ -135,7 +150,7 @@ static void post_on_bus(const char *name) {
 void peer_post(const char *name) {
     if (sqlite3_step(insertion) != SQLITE_DONE) fail("SQLite: %s", sqlite3_errmsg(database));
     check(sqlite3_reset(insertion));
-    if (goes_by("name") && notify_post(name) != NOTIFY_STATUS_OK) fail("posting fails");
+    if ((goes_by("name") || goes_by("descriptor")) && notify_post(name) != NOTIFY_STATUS_OK) fail("posting fails");
     if (goes_by("bus")) post_on_bus(name);
     if (goes_by("pipe") && write(descriptor, "", 1) != 1) fail("%s: %s", beside("-pipe"), strerror(errno));
 }

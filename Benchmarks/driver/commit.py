@@ -11,8 +11,15 @@ from .turns import take_turns
 NAME = "com.example.bench.committed"
 ALONE = "the commit alone"
 # Peers/commit.c says what these do.
-WAYS = {OURS: "name", BARE: "bus", "polling each ms": "poll", "inotify on the log": "inotify", "named pipe": "pipe"}
-WAYS[ALONE] = "none"
+WAYS = {
+    OURS: "name",
+    "NotifyBus, a descriptor": "descriptor",
+    BARE: "bus",
+    "polling each ms": "poll",
+    "inotify on the log": "inotify",
+    "named pipe": "pipe",
+    ALONE: "none",
+}
 # Microseconds until the next commit, random, so that polling meets it at any time.
 PAUSE = -3000
 

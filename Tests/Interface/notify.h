@@ -2,6 +2,7 @@ uint32_t notify_post(const char *name);
 uint32_t notify_register_check(const char *name, int *out_token);
 uint32_t notify_register_signal(const char *name, int sig, int *out_token);
 uint32_t notify_register_file_descriptor(const char *name, int *notify_fd, int flags, int *out_token);
+uint32_t notify_register_callback(const char *name, int *out_token, void (*callback)(int token, void *context), void *context);
 uint32_t notify_check(int token, int *check);
 uint32_t notify_cancel(int token);
 uint32_t notify_suspend(int token);

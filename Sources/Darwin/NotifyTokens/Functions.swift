@@ -41,6 +41,20 @@ public func c_notify_register_file_descriptor(
     }
 }
 
+@_cdecl("notify_register_callback")
+public func c_notify_register_callback(
+    _ name: UnsafePointer<CChar>!,
+    _ out_token: UnsafeMutablePointer<Int32>!,
+    _ callback: (@convention(c) (Int32, UnsafeMutableRawPointer?) -> Void)!,
+    _ context: UnsafeMutableRawPointer!
+) -> UInt32 {
+    status { () throws(NotifyStatus) in
+        out_token?.pointee = -1
+        guard let callback else { throw .nullInput }
+        try TokenEngine.shared.register(name, .callback(.init(callback, context)), token: out_token)
+    }
+}
+
 /// Linux has no Mach ports. The header makes calls an error; this is for what declares the function by hand.
 @_cdecl("notify_register_mach_port")
 public func c_notify_register_mach_port(

@@ -15,6 +15,8 @@ package final class Registration: Sendable {
         case descriptor(TokenPipe)
         /// By a callback that runs soon, on a queue of its own.
         case queue(@Sendable (Registration) -> Void)
+        /// By a function that runs soon, on the center's thread.
+        case callback(CallbackTarget)
     }
 
     /// How many notifications may be queued; further ones are coalesced.
@@ -44,13 +46,17 @@ package final class Registration: Sendable {
         case .none: break
         case .signal(let number): kill(getpid(), number)
         case .descriptor(let pipe): pipe.write(token)
-        case .queue(let schedule):
-            if queued.add(1, ordering: .relaxed).oldValue >= Registration.queueLimit {
-                // A pending one covers this one, as it has yet to run.
-                queued.subtract(1, ordering: .relaxed)
-            } else {
-                schedule(self)
-            }
+        case .queue(let schedule): enqueue(schedule)
+        case .callback(let target): enqueue(target.schedule)
+        }
+    }
+
+    private func enqueue(_ schedule: (Registration) -> Void) {
+        if queued.add(1, ordering: .relaxed).oldValue >= Registration.queueLimit {
+            // A pending one covers this one, as it has yet to run.
+            queued.subtract(1, ordering: .relaxed)
+        } else {
+            schedule(self)
         }
     }
 

@@ -41,6 +41,7 @@ final class SharedObservation: @unchecked Sendable {
         self.posts = posts
     }
 
+    var count: Int { positions.count }
     var isEmpty: Bool { positions.isEmpty }
     var needsBus: Bool { !name.staysInProcess }
 

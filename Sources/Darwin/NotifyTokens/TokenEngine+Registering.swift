@@ -17,6 +17,7 @@ extension TokenEngine {
         /// Through the existing pipe from which the program reads with this descriptor.
         case pipe(Int32)
         case queue(@Sendable (Registration) -> Void)
+        case callback(CallbackTarget.Function)
     }
 
     /// Registers a name. When this returns, every later post is heard.
@@ -134,6 +135,7 @@ extension TokenEngine {
         case .none, .plain: return .none
         case .signal(let number): return .signal(number)
         case .queue(let schedule): return .queue(schedule)
+        case .callback(let function): return .callback(try CallbackTarget(function, on: state.center))
         case .newPipe:
             let pipe = try TokenPipe(deferredWork: state.deferredWork)
             state.pipes[pipe.readEnd] = pipe
@@ -162,20 +164,27 @@ extension TokenEngine {
                 // A strong reference, so that engine and record live as long as the observation: an object with a weak
                 // reference takes 30 ns longer to retain ever after.
                 let callback: @Sendable (NotifyName) -> Void = { _ in self.deliver(record) }
+                // A program's slow callback delays other callbacks, and not what only writes, signals or counts: unless that
+                // takes longer than the bus takes for a post, so that the thread that reads would fall behind.
+                let isShort: @Sendable () -> Bool = {
+                    self.state.withLock { _ in record.count <= TokenEngine.shortCount }
+                }
                 if let failed {
-                    let (pending, delay) = try center.addObserverWaitingForBus(
+                    let (pending, delay) = try center.addPromptObserverWaitingForBus(
                         for: record.name,
                         ignoringOwnPosts: true,
+                        isShort: isShort,
                         using: callback,
                         whenLive: { self.settle(record, $0, failed) }
                     )
                     observation = pending
                     if let delay { outcome = .waiting(delay) }
                 } else {
-                    observation = try center.addObserver(
+                    observation = try center.addPromptObserver(
                         for: record.name,
                         ignoringOwnPosts: true,
                         timeout: .seconds(25),
+                        isShort: isShort,
                         using: callback
                     )
                 }
@@ -238,7 +247,7 @@ extension TokenEngine {
         }
     }
 
-    /// Ends a registration. No delivery starts after this has returned.
+    /// Ends a registration. No delivery starts after this has returned, and no callback is running in another thread.
     package func cancel(_ token: Int32) throws(NotifyStatus) {
         let (registration, pipe, hadFile, deferredWork, retired) = try withState { state throws(NotifyStatus) in
             guard let registration = state.registrations.removeValue(forKey: token) else { throw .invalidToken }
@@ -258,6 +267,7 @@ extension TokenEngine {
         }
         if hadFile { deferredWork.stopMonitoring(token) }
         end(retired)
+        if case .callback(let target) = registration.delivery { target.end() }
     }
 
     /// Ends the observations of names that have no more tokens.

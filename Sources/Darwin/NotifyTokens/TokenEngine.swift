@@ -19,6 +19,10 @@ package final class TokenEngine: Sendable {
     /// How long a name may be idle, in milliseconds. A post ends that immediately.
     private static let idleTime: Int64 = 1_000
 
+    /// With how many tokens of a name they are notified by the thread that reads, if another is in a callback: a descriptor
+    /// takes 3 µs.
+    static let shortCount = 16
+
     struct State {
         var center: NotifyCenter
         var deferredWork: DeferredWork

@@ -112,6 +112,16 @@ struct CProgramTests {
         #expect(result.lines == ["6 -1", "10", "0"])
     }
 
+    @Test(arguments: busKinds, [[], ["in a child"]])
+    func `a callback runs on the library's thread, may call everything, and is over when notify_cancel returns`(
+        kind: BusKind,
+        arguments: [String]
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let result = try library.start("callbacks.c", arguments, on: bus).wait(timeout: .patience)
+        #expect(result.status == 0 && result.lines == ["failures 0"], "\(result.output)")
+    }
+
     @Test(.disabled(if: CLibrary.isSanitized, "LeakSanitizer needs descriptors at the program's end"))
     func `running out of descriptors is a failure, not a missing bus`() throws {
         let result = try library.start("no-descriptors.c", on: bus).wait()
@@ -179,6 +189,7 @@ struct CProgramTests {
     @Test(
         arguments: CLibrary.available([
             "cc -std=c89", "cc -std=c17", "c++ -x c++ -std=c++98", "clang -std=c89", "clang -fblocks -std=c11",
+            "cc -std=c89 -DNOTIFYBUS_EXTENSIONS", "c++ -x c++ -std=c++98 -DNOTIFYBUS_EXTENSIONS",
         ])
     )
     func `the headers compile without a warning`(compiler: String) throws {

@@ -17,12 +17,18 @@ struct ConcurrencyTests {
         let finished = Counter()
         let isOver = Atomic(false)
         let lasting = try room.register("com.example.shared")
+        let callback = CallbackContext { token in _ = room.engine.isValid(token) }
         for number in 0..<4 {
             startThread {
                 for round in 0..<10_000 {
                     var token: Int32 = 0
                     let name = round % 2 == 0 ? "com.example.shared" : "com.example.\(number)"
-                    let wish: TokenEngine.Wish = round % 5 == 0 ? .queue { $0.run {} } : .none
+                    let wish: TokenEngine.Wish =
+                        switch round % 5 {
+                        case 0: .queue { $0.run {} }
+                        case 1: .callback(callback.function)
+                        default: .none
+                        }
                     if status({ try room.engine.register(name, wish, token: &token) }) != .ok { failures.add() }
                     if room.engine.check(token) != true { failures.add() }
                     if round % 3 == 0 { _ = status { try room.engine.suspend(token) } }

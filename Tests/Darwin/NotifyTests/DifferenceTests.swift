@@ -68,6 +68,13 @@ import Testing
             ]
         ),
         (
+            "C code needs blocks and a queue",
+            [
+                "a callback runs on the library's thread, may call everything, and is over when notify_cancel returns",
+                "the headers compile without a warning",
+            ]
+        ),
+        (
             "A Swift closure that is passed",
             ["what is no block is refused, such as a Swift closure in a declaration by hand"]
         ),

@@ -14,6 +14,8 @@ final class NotifyRoom: Sendable {
     let center: NotifyCenter
     /// Another program's center.
     let other: NotifyCenter
+    /// What C callbacks are passed; kept until none is called any more.
+    private let contexts = Recorder<CallbackContext>()
 
     init(_ kind: BusKind) throws {
         bus = try PrivateBus(kind)
@@ -47,11 +49,34 @@ final class NotifyRoom: Sendable {
         return token
     }
 
+    func registerCallback(_ name: String, _ body: @escaping @Sendable (Int32) -> Void) throws -> Int32 {
+        let context = CallbackContext(body)
+        contexts.append(context)
+        return try register(name, .callback(context.function))
+    }
+
     func registerPipe(_ name: String, reusing other: Int32? = nil) throws -> (token: Int32, descriptor: Int32) {
         var token: Int32 = 0
         var descriptor = other ?? -1
         try engine.register(name, descriptor: &descriptor, flags: other == nil ? 0 : 1, token: &token)
         return (token, descriptor)
+    }
+}
+
+/// The context of a C function, which runs a closure.
+final class CallbackContext: Sendable {
+    private let body: @Sendable (Int32) -> Void
+    init(_ body: @escaping @Sendable (Int32) -> Void) { self.body = body }
+
+    /// It does not retain this.
+    var function: CallbackTarget.Function {
+        CallbackTarget.Function(
+            { token, context in
+                guard let context else { return }
+                Unmanaged<CallbackContext>.fromOpaque(context).takeUnretainedValue().body(token)
+            },
+            Unmanaged.passUnretained(self).toOpaque()
+        )
     }
 }
 

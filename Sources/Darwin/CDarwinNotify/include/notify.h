@@ -109,6 +109,31 @@ uint32_t notify_register_signal(const char *name, int sig, int *out_token);
  */
 uint32_t notify_register_file_descriptor(const char *name, int *notify_fd, int flags, int *out_token);
 
+#ifdef NOTIFYBUS_EXTENSIONS
+/*
+ * notify_register_callback() - register a function to be called for each notification, on a thread of the library
+ * @callback: receives the token, and the context; it may run before this has returned, and out_token is set by then
+ * @context: anything, also NULL
+ *
+ * An extension: Darwin does not have it, so define NOTIFYBUS_EXTENSIONS before including the header. It wakes one thread,
+ * where a descriptor wakes two.
+ *
+ * Callbacks run one at a time for the whole process, with all signals blocked. A callback may call every function, and
+ * cancel its own token. It may fork, but the child must not return from it. A slow one delays the others: up to 4,096
+ * notifications are queued for each token, and further ones are coalesced. Tokens of other kinds are not delayed, unless
+ * their name has more than 16 registrations.
+ *
+ * Once notify_cancel() has returned, the callback is not running and is never called again, so the context may be freed.
+ * So notify_cancel() waits for a callback that is running, except when that callback calls it; do not hold a lock that the
+ * callback takes.
+ *
+ * Return: also NOTIFY_STATUS_NULL_INPUT if the callback is NULL. In a child that can't use the bus (see above) it returns
+ * NOTIFY_STATUS_OPT_DISABLE for "self." names too.
+ */
+uint32_t notify_register_callback(const char *name, int *out_token, void (*callback)(int token, void *context),
+                                  void *context);
+#endif
+
 /*
  * notify_register_mach_port() - unavailable: Linux has no Mach ports
  *
@@ -167,8 +192,8 @@ uint32_t notify_check(int token, int *check);
 /*
  * notify_cancel() - end a registration
  *
- * Nothing is delivered for the token after this has returned; see notify_register_dispatch() and
- * notify_register_file_descriptor() for what that means for them. Token numbers are never reused.
+ * Nothing is delivered for the token after this has returned; see notify_register_dispatch(), notify_register_callback()
+ * and notify_register_file_descriptor() for what that means for them. Token numbers are never reused.
  */
 uint32_t notify_cancel(int token);
 

@@ -12,6 +12,22 @@ extension NotifyCenter {
         try observe(NotifySubject(names: [name] + others), ignoringOwnPosts, nil, within: timeout, callback)
     }
 
+    /// Observes a name with a callback that never blocks, and that other callbacks don't delay: while one is slow, it runs
+    /// on the thread that reads.
+    ///
+    /// - Parameter isShort: whether the callback is short enough for that now. Otherwise, and if the name stays inside the
+    ///   process, where nothing is read, it waits as others do.
+    package func addPromptObserver(
+        for name: NotifyName,
+        ignoringOwnPosts: Bool,
+        timeout: Duration,
+        isShort: @escaping @Sendable () -> Bool,
+        using callback: @escaping @Sendable (NotifyName) -> Void
+    ) throws(NotifyBusError) -> Observation {
+        let observer = makePromptObserver(of: name, ignoringOwnPosts, isShort, callback)
+        return Observation(center: self, subscription: try engine.register(observer, [.name(name)], within: timeout).0)
+    }
+
     /// Observes everything that a subject includes, in the same way.
     package func addObserver(
         matching subject: NotifySubject,
@@ -69,22 +85,23 @@ extension NotifyCenter {
         return Observation(center: self, subscription: subscription)
     }
 
-    /// Observes, and if there is no bus, keeps the registration until there is one.
+    /// Observes in the same way, and if there is no bus, keeps the registration until there is one.
     ///
     /// Waits until the registration is live, or is known to be pending.
     ///
     /// - Parameters:
-    ///   - callback: called on the center's thread.
+    ///   - isShort, callback: as for `addPromptObserver`.
     ///   - whenLive: called once with the outcome, on the center's thread, if the registration was pending.
     /// - Returns: also the reason why it is not live yet; nil if it is.
     /// - Throws: ``NotifyBusError`` with the code `limitExceeded`, `failed` or `closed`, which waiting can't fix.
-    package func addObserverWaitingForBus(
+    package func addPromptObserverWaitingForBus(
         for name: NotifyName,
         ignoringOwnPosts: Bool,
+        isShort: @escaping @Sendable () -> Bool,
         using callback: @escaping @Sendable (NotifyName) -> Void,
         whenLive: @escaping @Sendable (Result<Void, NotifyBusError>) -> Void
     ) throws(NotifyBusError) -> (Observation, delay: NotifyBusError?) {
-        let observer = makeObserver(nil, ignoringOwnPosts, callback)
+        let observer = makePromptObserver(of: name, ignoringOwnPosts, isShort, callback)
         let (subscription, delay) = try engine.register(observer, [.name(name)], waitsForBus: true)
         if delay != nil {
             engine.notify(of: subscription, waitsForBus: true) { [engine] result in
@@ -92,6 +109,11 @@ extension NotifyCenter {
             }
         }
         return (Observation(center: self, subscription: subscription), delay)
+    }
+
+    /// Makes an observation of nothing, for callbacks that `Observation.enqueue` schedules, and starts the center's threads.
+    package func observeNothing() throws(NotifyBusError) -> Observation {
+        Observation(center: self, subscription: try engine.register(makeObserver(nil, false) { _ in }, []).0)
     }
 
     /// Whether every registration is kept if there is no bus, and completed when there is one.
@@ -112,6 +134,22 @@ extension NotifyCenter {
     ) -> Observer {
         Observer(
             runner: client.map { .client($0) } ?? .center(engine),
+            counters: engine.counters,
+            ignoresOwnPosts: ignoringOwnPosts,
+            callback: callback
+        )
+    }
+
+    private func makePromptObserver(
+        of name: NotifyName,
+        _ ignoringOwnPosts: Bool,
+        _ isShort: @escaping @Sendable () -> Bool,
+        _ callback: @escaping @Sendable (NotifyName) -> Void
+    ) -> Observer {
+        // Inside the process the poster's thread passes a name on, with a lock held that the callback may need.
+        if engine.process != nil || name.staysInProcess { return makeObserver(nil, ignoringOwnPosts, callback) }
+        return Observer(
+            runner: .prompt(engine, isShort: isShort),
             counters: engine.counters,
             ignoresOwnPosts: ignoringOwnPosts,
             callback: callback

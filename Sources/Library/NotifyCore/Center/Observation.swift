@@ -41,6 +41,13 @@ extension NotifyCenter {
             observer.whenIdle(completion)
         }
 
+        /// Schedules a callback of this observation on the center's thread, after all that is queued there. It does not
+        /// begin once the observation has ended.
+        package func enqueue(_ callback: @escaping @Sendable () -> Void) {
+            let observer = observer
+            center.engine.enqueue { _ = observer.cancellation.run(callback) }
+        }
+
         package var observer: Observer { subscription.observer }
     }
 }

@@ -9,6 +9,8 @@ package final class Observer: Sendable {
     enum Runner: Sendable {
         /// The center's own thread.
         case center(any CallbackThread)
+        /// The center's own thread; the one that reads while that is in another callback, if this one is short.
+        case prompt(any CallbackThread, isShort: @Sendable () -> Bool)
         /// A client, which is notified when something is queued.
         case client(any ObserverClient)
         /// A listener, which is passed each post as it is read.
@@ -33,7 +35,11 @@ package final class Observer: Sendable {
         callback: @escaping @Sendable (NotifyName) -> Void
     ) {
         self.runner = runner
-        isClient = if case .center = runner { false } else { true }
+        isClient =
+            switch runner {
+            case .center, .prompt: false
+            case .client, .listener: true
+            }
         self.counters = counters
         self.ignoresOwnPosts = ignoresOwnPosts
         self.callback = callback
@@ -64,6 +70,10 @@ package final class Observer: Sendable {
     func offer(_ name: NotifyName) {
         switch runner {
         case .center(let thread): thread.offer(name, to: self)
+        case .prompt(let thread, let isShort):
+            // It may also be running already, on the other thread.
+            let isCalled = waitingCount == 0 && isShort() && cancellation.run { callback(name) }
+            if isCalled { counters.delivered.increment() } else { thread.offer(name, to: self) }
         case .client(let client): if enqueue(name) { client.wake(for: self) }
         case .listener: break  // It has been passed the post.
         }

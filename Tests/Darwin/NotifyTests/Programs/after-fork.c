@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a child of fork(2) may do, and that it takes nothing from its parent. */
+#define NOTIFYBUS_EXTENSIONS
 #include <arpa/inet.h>
 #include <notify.h>
 #include <notify_private.h>
@@ -21,6 +22,12 @@ static void *busy(void *name) {
         notify_cancel(token);
     }
     return NULL;
+}
+
+/* There is no thread for it in a child. */
+static void called(int token, void *context) {
+    (void)token, (void)context;
+    _exit(30);
 }
 
 static int child(int parents, int fd) {
@@ -48,7 +55,8 @@ static int child(int parents, int fd) {
     if (read(own, &number, 4) != 4 || (int)ntohl((uint32_t)number) != token) return 24;
     uint64_t state = 0;
     if (notify_set_state(token, 42) != NOTIFY_STATUS_OK || notify_get_state(token, &state) || state != 42) return 25;
-    return notify_cancel(token) == NOTIFY_STATUS_OK ? 0 : 26;
+    if (notify_register_callback("self.child", &own, called, NULL) != NOTIFY_STATUS_OPT_DISABLE || own != -1) return 26;
+    return notify_cancel(token) == NOTIFY_STATUS_OK ? 0 : 27;
 }
 
 int main(int argc, char **argv) {
