@@ -93,7 +93,8 @@ import Testing
         let heard = Recorder<String>()
         let first = try center.addObserver(for: "com.example.first", timeout: .seconds(25)) { _ in }
         let name = try center.observingName()
-        for round in 0..<3 {
+        // Which additions come while it is being suspended is different each time.
+        for round in 0..<(isSuspended && !isLongRun ? 1 : 3) {
             let names = try (0..<3 * 1_024 + 1).map { try NotifyName("com.example.part.\(round).\($0)") }
             let finished = Counter()
             if isSuspended { try agent.set(name, .suspended) }
