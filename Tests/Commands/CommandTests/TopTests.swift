@@ -100,7 +100,8 @@ import Testing
         #expect(growth < more * 50, "\(growth) bytes; if it kept all \(more) names, \(more * 75)")
         // ^Q.
         try terminal.write("\u{11}")
-        let screen = try terminal.read(until: "\(36_000 + more) posts of 10000 names and \(26_000 + more) of other names")
+        let counts = "\(36_000 + more) posts of 10000 names and \(26_000 + more) of other names"
+        let screen = try terminal.read(until: counts)
         #expect(!screen.isEmpty)
         top.send(signal: SIGTERM)
         _ = try top.wait()
