@@ -19,7 +19,7 @@ export GO_ON = $(strip make $(MAKECMDGOALS) $(MAKEOVERRIDES))
 SCRATCH ?= .build
 SWIFT_FLAGS ?=
 # What Package.swift adds to a plain package: 'development' has its tests run faster, 'whole' compiles modules as a whole,
-# which takes half the time, but all of it again after each edit, and 'strict' makes warnings errors. Who edits exports
+# which takes less, but all of it again after each edit, and 'strict' makes warnings errors. Who edits exports
 # NOTIFYBUS_FLAGS=development, which 'swift build' and 'swift test' need too.
 export NOTIFYBUS_FLAGS ?= development whole
 
