@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #if Foundation
+    #if compiler(<6.3)
+        #error("The trait Foundation of NotifyBus needs Swift 6.3: before, Foundation has no such messages on Linux.")
+    #endif
     public import FoundationEssentials
     public import NotifyBus
 
