@@ -78,6 +78,29 @@ struct RefusalTests {
         #expect(log.contains("does not take com.example.a.b.c.d.e.f.g: "))
     }
 
+    @Test("Connections that end because of names raise no suspicion of another client", arguments: busKinds)
+    func threeEnds(kind: BusKind) throws {
+        let name = "com.example.a.b.c.d.e.f.g"
+        let broker = try FussyBroker([.slashes(7), .unknownPropertyAfter("nb1/home/com/example/first", times: 1)])
+        let lines = ["broker = \(broker.address)", "realm = home"]
+        let there = try Machine(kind, lines + ["import = com.example.*"])
+        try there.startBridge()
+        let heard = try there.hear(prefixes: ["com.example."])
+        let here = try Machine(kind, lines + ["export = com.example.*"])
+        try here.startBridge()
+        // The first one costs one connection, and crosses on the next. The other one costs two more.
+        try here.center.postOnceConnected("com.example.first")
+        #expect(heard.wait(timeout: .seconds(120)) { $0.contains("com.example.first") })
+        try here.center.postOnceConnected(NotifyName(name))
+        let bridge = try here.bridge
+        try bridge.waitForErrorOutput(containing: "does not take \(name)", timeout: .seconds(120))
+        try here.center.postOnceConnected("com.example.last")
+        #expect(heard.wait(timeout: .seconds(120)) { $0.contains("com.example.last") })
+        #expect(try here.endBridge() == 0)
+        let log = try bridge.waitForErrorOutput(containing: "does not take")
+        #expect(!log.contains("same client ID"))
+    }
+
     @Test("With 'catch-up' the limit counts what it adds, too", arguments: busKinds)
     func retained(kind: BusKind) throws {
         let name = "com.example." + String(repeating: "x", count: 70)

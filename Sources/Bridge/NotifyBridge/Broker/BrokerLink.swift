@@ -57,9 +57,13 @@ struct BrokerLink {
             }
             if let lasted {
                 wasTold = false
-                if lasted >= Self.longEnough { (pause, shortOnes) = (Self.pauses.first, 0) } else { shortOnes += 1 }
+                if lasted >= Self.longEnough {
+                    (pause, shortOnes) = (Self.pauses.first, 0)
+                } else if !traffic.hasEndedByContent {
+                    shortOnes += 1
+                }
                 // The broker takes names, and ends the connection because of one behind them: it is soon found.
-                if hasProgressed, traffic.hasSuspect { pause = Self.pauses.first }
+                if hasProgressed, traffic.hasEndedByContent { pause = Self.pauses.first }
             }
             switch end {
             case .asTold: return .asTold
@@ -74,7 +78,7 @@ struct BrokerLink {
                 let text = "no connection to \(configuration.broker): \(reason); trying again"
                 if wasTold { diagnostics.detail(text) } else { diagnostics.notice(text) }
                 // Mosquitto 2.0 closes the connection of the client that came first, without giving a reason.
-                if lasted != nil, shortOnes == Self.suspicion, !traffic.hasSuspect {
+                if lasted != nil, shortOnes == Self.suspicion, !traffic.hasEndedByContent {
                     diagnostics.notice("connections do not last; another client may be using the same client ID")
                 }
             }

@@ -205,6 +205,7 @@ final class Traffic {
     func endConnection(_ reason: String?, subscribing isSubscribing: Bool, to filter: MQTTTopic?) {
         let unconfirmed = confirmations.takeUnconfirmed()
         again = unconfirmed + again
+        hasEndedByContent = reason != nil && (isSubscribing || !unconfirmed.isEmpty)
         if let reason, isSubscribing {
             if sendsFiltersSingly, let filter, filter == suspectFilter {
                 refusedFilters.insert(filter)
@@ -236,7 +237,7 @@ final class Traffic {
     }
 
     /// Whether the broker seems to have ended the last connection because of a name or a filter.
-    var hasSuspect: Bool { refusals.hasSuspect || sendsFiltersSingly }
+    private(set) var hasEndedByContent = false
 
     // MARK: In
 

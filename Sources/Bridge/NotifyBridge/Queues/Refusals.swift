@@ -18,9 +18,6 @@ package struct Refusals: Sendable {
 
     package func contains(_ name: NotifyName) -> Bool { names.contains(name) }
 
-    /// Whether the broker seems to have ended the last connection because of a name.
-    package var hasSuspect: Bool { suspect != nil }
-
     /// - Returns: whether it is new.
     @discardableResult
     package mutating func insert(_ name: NotifyName) -> Bool {
