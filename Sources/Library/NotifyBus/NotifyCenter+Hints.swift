@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// What all traits that look at something share.
 extension NotifyCenter {
     /// Runs a closure now, and again whenever something of a subject was posted or may have been: also when the bus is
     /// back, and when this program comes to the foreground. What comes while the closure runs is one more run.
     ///
     /// Returns when the task is cancelled, also before the registration is live, or the center is closed.
-    ///
-    /// This is what all traits that look at something share.
     ///
     /// - Throws: what `addObserver(matching:ignoringOwnPosts:using:)` throws, except `cancelled`; what the closure throws.
     package func lookAgain(
@@ -15,11 +14,32 @@ extension NotifyCenter {
         _ look: () async throws -> Void
     ) async throws {
         let (hints, hint) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        try await hintAtLooking(for: subject, ignoringOwnPosts: ignoringOwnPosts) {
+            hint.yield()
+        } closed: {
+            hint.finish()
+        } during: {
+            for await _ in hints { try await look() }
+        }
+    }
+
+    /// Calls a closure whenever `lookAgain` would run one, for as long as another closure runs.
+    ///
+    /// - Parameters:
+    ///   - hint: called on the center's thread, or a task's. It must not wait.
+    ///   - closed: called when there will be no more hints, since the center is closed.
+    ///   - body: what to run. If the task is cancelled before the registration is live, it is not run.
+    /// - Throws: what `addObserver(matching:ignoringOwnPosts:using:)` throws, except `cancelled`; what the body throws.
+    package func hintAtLooking(
+        for subject: NotifySubject,
+        ignoringOwnPosts: Bool = false,
+        hint: @escaping @Sendable () -> Void,
+        closed: @escaping @Sendable () -> Void,
+        during body: () async throws -> Void
+    ) async throws {
         let observation: Observation
         do throws(NotifyBusError) {
-            observation = try await addObserver(matching: subject, ignoringOwnPosts: ignoringOwnPosts) { _ in
-                hint.yield()
-            }
+            observation = try await addObserver(matching: subject, ignoringOwnPosts: ignoringOwnPosts) { _ in hint() }
         } catch {
             if error.code == .cancelled { return }
             throw error
@@ -30,15 +50,15 @@ extension NotifyCenter {
         let connection = Task {
             var isPresent = true
             for await change in changes {
-                if change.kind == .connected && !isPresent { hint.yield() }
+                if change.kind == .connected && !isPresent { hint() }
                 isPresent = false
             }
-            hint.finish()
+            closed()
         }
         let state = Task {
             var isPresent = true
             for await state in states {
-                if state == .foreground && !isPresent { hint.yield() }
+                if state == .foreground && !isPresent { hint() }
                 isPresent = false
             }
         }
@@ -46,7 +66,7 @@ extension NotifyCenter {
             connection.cancel()
             state.cancel()
         }
-        hint.yield()
-        for await _ in hints { try await look() }
+        hint()
+        try await body()
     }
 }

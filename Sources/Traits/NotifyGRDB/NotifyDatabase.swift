@@ -30,6 +30,7 @@
         private let name: NotifyName
         private let center: NotifyCenter
         private let poster: CommitPoster
+        private let isRefreshDue = Atomic(false)
 
         /// Begins to post. Waits for its turn on the writer's queue.
         ///
@@ -66,17 +67,34 @@
         }
 
         private func refreshWhenTold() async throws {
+            let (failures, failure) = AsyncThrowingStream.makeStream(of: Never.self)
             do {
-                try await center.lookAgain(for: .name(name), ignoringOwnPosts: true) {
-                    try await writer.writeWithoutTransaction { database in
-                        // Without a statement in it, it takes no lock of the file, and waits for no other process.
-                        try database.inTransaction(.deferred) {
-                            try database.notifyChanges(in: .fullDatabase)
-                            return .commit
-                        }
-                    }
+                try await center.hintAtLooking(for: .name(name), ignoringOwnPosts: true) { [self] in
+                    refresh { failure.finish(throwing: $0) }
+                } closed: {
+                    failure.finish()
+                } during: {
+                    for try await _ in failures {}
                 }
             } catch is CancellationError {}
+        }
+
+        /// Straight from the center's thread to the writer's queue: a task in between would take as long as the post itself.
+        private func refresh(failed: @escaping @Sendable (any Error) -> Void) {
+            // One that has not begun sees what this one would.
+            guard !isRefreshDue.exchange(true, ordering: .sequentiallyConsistent) else { return }
+            writer.asyncWriteWithoutTransaction { [self] database in
+                isRefreshDue.store(false, ordering: .sequentiallyConsistent)
+                do {
+                    // Without a statement in it, it takes no lock of the file, and waits for no other process.
+                    try database.inTransaction(.deferred) {
+                        try database.notifyChanges(in: .fullDatabase)
+                        return .commit
+                    }
+                } catch {
+                    failed(error)
+                }
+            }
         }
     }
 

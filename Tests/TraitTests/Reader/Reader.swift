@@ -42,9 +42,13 @@ import NotifyGRDB
     }
 
     private struct Sample: FetchableRecord {
-        let number, time: Int64
+        /// In nanoseconds: how long it was before it was read that it was about to be committed.
+        let number, age: Int64
 
-        init(row: Row) { (number, time) = (row[0], row[1]) }
+        init(row: Row) {
+            number = row[0]
+            age = monotonicNanoseconds() - row[1]
+        }
     }
 
     @Sendable private static func newest(_ database: Database) throws -> Sample? {
@@ -60,7 +64,7 @@ import NotifyGRDB
         mutating func add(_ sample: Sample?) {
             guard let sample, sample.number > last else { return }
             last = sample.number
-            all.append(monotonicNanoseconds() - sample.time)
+            all.append(sample.age)
         }
     }
 }

@@ -264,10 +264,12 @@ private let changed: NotifyName = "com.example.rows.changed"
     }
 
     private func insertSample(_ number: Int, _ pool: DatabasePool) throws {
-        var now = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &now)
-        let time = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
-        try pool.write { try $0.execute(sql: "INSERT INTO sample VALUES (?, ?)", arguments: [number, time]) }
+        try pool.write { database in
+            var now = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &now)
+            let time = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
+            try database.execute(sql: "INSERT INTO sample VALUES (?, ?)", arguments: [number, time])
+        }
     }
 
     /// libdispatch looks at its workers each second, on a thread of its own, in every program that has tasks.
