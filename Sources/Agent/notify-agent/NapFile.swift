@@ -63,7 +63,7 @@ enum NapFile {
             for word in list(value) where word != "none" {
                 guard let use = NapRule.Use(rawValue: word), NapRule.Use.configurable.contains(use) else {
                     let known = NapRule.Use.configurable.map(\.rawValue).joined(separator: ", ")
-                    return "\(Printable.quoted(word)) keeps nobody awake; use \(known) or none"
+                    return "\(Printable.quoted(word)) keeps no program awake; use \(known) or none"
                 }
                 rule.keeps.insert(use)
             }

@@ -38,9 +38,9 @@ package struct AgentReport {
         else { return nil }
         let source = event.source?.rawValue ?? ""
         guard let entry = events.first(where: { $0.name == event.name.string }) else {
-            return "nobody posts '\(event.name)' here: the agent does not use its source '\(source)'"
+            return "'\(event.name)' is not posted here: the agent does not use its source '\(source)'"
         }
         if entry.isLive { return nil }
-        return "nobody posts '\(event.name)' at present: its source '\(source)' is off: \(entry.reason)"
+        return "'\(event.name)' is not posted at present: its source '\(source)' is off: \(entry.reason)"
     }
 }

@@ -53,7 +53,7 @@ extension StandardStreams {
         switch write(text, to: STDOUT_FILENO) {
         case .written: return true
         case .readerGone: return false
-        case .gaveUp: throw CommandFailure("nobody reads standard output", code: .timedOut)
+        case .gaveUp: throw CommandFailure("standard output is not being read", code: .timedOut)
         case .failed(let number): throw CommandFailure(cannotWriteOutput: number)
         }
     }

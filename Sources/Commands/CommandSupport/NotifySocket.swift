@@ -53,7 +53,7 @@ package enum NotifySocket {
         }
         return switch StandardStreams.write(message, to: descriptor, within: limit) {
         case .written: nil
-        case .gaveUp: "nobody reads it"
+        case .gaveUp: "it is not being read"
         case .readerGone: Diagnostics.text(of: EPIPE)
         case .failed(let number): Diagnostics.text(of: number)
         }

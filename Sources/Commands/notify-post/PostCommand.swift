@@ -24,8 +24,8 @@ enum PostCommand {
         name: "notify-post",
         usage: ["[OPTION]... NAME...", "[OPTION]... -"],
         summary: [
-            "Posts each NAME, in the order given and over one connection, to every program that observes it. Nobody "
-                + "needs to be observing. Exits once the bus has accepted every post.",
+            "Posts each NAME, in the order given and over one connection, to every program that observes it, if any. "
+                + "Exits once the bus has accepted every post.",
             "With -, reads names from standard input, one per line, and posts each as it arrives. Invalid lines are "
                 + "reported and skipped. Lines are never coalesced: if the bus is slow, notify-post waits.",
             "A name is 1 to 511 bytes of UTF-8, such as com.example.backup.done.",

@@ -224,7 +224,7 @@ struct Waiter {
         case .back: diagnostics.notice("the bus is back")
         case .resumed: diagnostics.notice("resumed")
         case .ended where !settings.exitsWithBus:
-            diagnostics.notice("nobody listens at the address of the bus any more; still waiting (see --exit-with-bus)")
+            diagnostics.notice("nothing listens at the bus's address any more; still waiting (see --exit-with-bus)")
         case .ended:
             if isConcluded() { return }
             diagnostics.error("the bus has ended")
@@ -333,7 +333,7 @@ struct Waiter {
     private mutating func settleOutcome() {
         let isOver = deadline.map { Clock.monotonic >= $0 } ?? false
         if isOver, outcome == .done, output.isPending, !writeRecord() {
-            diagnostics.notice(CommandFailure.timedOut(after: count, "; nobody reads standard output").message)
+            diagnostics.notice(CommandFailure.timedOut(after: count, "; standard output is not being read").message)
             return giveUp(.timedOut)
         }
         if outcome != nil || isBehind { return }

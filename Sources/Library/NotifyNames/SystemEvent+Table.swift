@@ -214,7 +214,7 @@ extension SystemEvent {
             "org.notifybus.system.sessions",
             .users,
             "kNotifyBusSessions",
-            "Somebody logged in or out.",
+            "A user logged in or out.",
             state: "the number of user sessions"
         ),
     ]

@@ -36,7 +36,7 @@ package struct BusFault: Error, Sendable {
     }
 
     package static func noOwner(of name: String) -> BusFault {
-        BusFault(name: "org.freedesktop.DBus.Error.NameHasNoOwner", message: "Nobody owns the name '\(name)'.")
+        BusFault(name: "org.freedesktop.DBus.Error.NameHasNoOwner", message: "The name '\(name)' has no owner.")
     }
 
     /// Whether the call had no reply when the connection was lost.

@@ -209,7 +209,7 @@ import Testing
             ("apps = a\u{1}b", "is not the ID of an application"),
             ("after = soon", "'soon' is not a duration up to a day"), ("after = 2d", "is not a duration up to a day"),
             ("state = foreground", "use background, suspended or frozen"),
-            ("keep = audio, job", "'job' keeps nobody awake; use audio, inhibitor, fullscreen or none"),
+            ("keep = audio, job", "'job' keeps no program awake; use audio, inhibitor, fullscreen or none"),
             ("when = night", "use always or battery"),
             ("until = noon", "the settings are apps, after, state, keep and when"),
             ("apps", "missing '=' in 'apps'"), ("[naps]", "'[naps]' is not a section; use [nap]"),

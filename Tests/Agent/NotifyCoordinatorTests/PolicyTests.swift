@@ -260,7 +260,7 @@ import Testing
         let one = FocusedProcess(pid: 5, application: "", user: 1)
         let two = FocusedProcess(pid: 6, application: "org.example.App", user: 1)
         let facts: [(Fact, String)] = [
-            (.focus([]), "nobody has the focus"), (.focus([], among: [5]), "no observer has the focus"),
+            (.focus([]), "no window has the focus"), (.focus([], among: [5]), "no observer has the focus"),
             (.focus([one, two]), "process 5, process 6 (org.example.App)"), (.logins(Logins()), "no session"),
             (.screenSaver(isActive: true), "a screen saver is active"),
             (.screenSaver(isActive: false), "a screen saver is idle"),

@@ -105,12 +105,12 @@ import Testing
         #expect(lines.count == 2, "\(lines)")
         #expect(
             lines.first?.hasPrefix(
-                "notify-wait: nobody posts 'com.apple.system.timezone' here: the agent does not use its source 'timezone'"
+                "notify-wait: 'com.apple.system.timezone' is not posted here: the agent does not use its source 'timezone'"
             ) == true
         )
         #expect(
             lines.last?.hasPrefix(
-                "notify-wait: nobody posts 'org.notifybus.system.willsleep' at present: its source 'sleep' is off: "
+                "notify-wait: 'org.notifybus.system.willsleep' is not posted at present: its source 'sleep' is off: "
             ) == true
         )
     }

@@ -84,7 +84,7 @@ import Testing
         bus.kill()
         unlink(bus.socketPath)
         let ended =
-            "notify-wait: nobody listens at the address of the bus any more; still waiting (see --exit-with-bus)\n"
+            "notify-wait: nothing listens at the bus's address any more; still waiting (see --exit-with-bus)\n"
         try waiting.waitForErrorOutput(containing: ended)
         try bus.restart()
         try waiting.waitForErrorOutput(containing: "the bus is back")

@@ -98,7 +98,7 @@ import Testing
         let agent = try startAgent(on: bus, ["--config", file])
         defer { agent.send(signal: SIGTERM) }
         let line =
-            "notify-state: nobody posts 'com.apple.system.timezone' here: "
+            "notify-state: 'com.apple.system.timezone' is not posted here: "
             + "the agent does not use its source 'timezone'\n"
         let waiting = try start(
             productPath("notify-state"),

@@ -19,7 +19,7 @@ final class ServiceManager: ServiceClient {
     static let unit = "org.freedesktop.systemd1.Unit"
     static let service = "org.freedesktop.systemd1.Service"
     static let properties = "org.freedesktop.DBus.Properties"
-    static let absence = "no service manager on this bus: nobody owns \(name)"
+    static let absence = "no service manager on this bus: \(name) has no owner"
     static let silence = "the service manager has not answered yet"
 
     /// A unit that entries start, or have started.

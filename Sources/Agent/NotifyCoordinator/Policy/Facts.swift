@@ -15,7 +15,7 @@ package enum Fact: Hashable, Sendable {
     /// For display, on one line.
     package var text: String {
         switch self {
-        case .focus([], among: nil): "nobody has the focus"
+        case .focus([], among: nil): "no window has the focus"
         case .focus([], _): "no observer has the focus"
         case .focus(let processes, _): processes.map(\.text).joined(separator: ", ")
         case .logins(let logins): logins.text

@@ -100,7 +100,7 @@
 /* Packages of dpkg or rpm were installed, removed or upgraded. */
 #define kNotifyBusPackages "org.notifybus.system.packages"
 
-/* Somebody logged in or out. */
+/* A user logged in or out. */
 #define kNotifyBusSessions "org.notifybus.system.sessions"
 
 /* The screen was locked or unlocked. */
