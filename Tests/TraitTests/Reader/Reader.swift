@@ -1,70 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import GRDB
 import Glibc
 import NotifyBus
 import NotifyGRDB
+import Synchronization
 
-/// database-reader ADDRESS FILE COUNT told|polls - another process than the one that writes: prints how long it takes from a
-/// commit until it has read the row, in microseconds: the median of COUNT. It is told of commits, or looks each millisecond.
+/// database-reader ADDRESS FILE COUNT HOW - another process than the one that writes: prints the numbers of COUNT rows and
+/// when it has read each, in nanoseconds of the monotonic clock. It looks each millisecond (`polls`), or is told of commits:
+/// by an observation of the value (`values`), or of the changes (`changes`).
 @main struct Reader {
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count == 5, let count = Int(arguments[3]) else {
-            return print("database-reader ADDRESS FILE COUNT told|polls")
+            return print("database-reader ADDRESS FILE COUNT polls|values|changes")
         }
         let pool = try DatabasePool(path: arguments[2])
-        var times = Times(after: try await pool.read(newest))
-        func ready() {
-            print("ready")
-            fflush(nil)
-        }
+        let samples = Samples(after: try await pool.read(newest), upTo: count)
         if arguments[4] == "polls" {
             ready()
-            while times.all.count < count {
-                times.add(try await pool.read(newest))
+            while !samples.isFull {
+                samples.add(try await pool.read(newest))
                 usleep(1_000)
             }
         } else {
             let center = NotifyCenter(bus: .address(arguments[1]))
             let shared = try NotifyDatabase(pool, name: "com.example.rows.changed", center: center)
             let refreshing = Task { try await shared.run() }
+            let (looks, look) = AsyncThrowingStream.makeStream(of: Void.self)
+            let observation: AnyDatabaseCancellable
+            if arguments[4] == "values" {
+                observation = ValueObservation.tracking(newest).start(
+                    in: pool,
+                    scheduling: .async(onQueue: .global()),
+                    onError: { look.finish(throwing: $0) },
+                    onChange: {
+                        samples.add($0)
+                        look.yield()
+                    }
+                )
+            } else {
+                observation = DatabaseRegionObservation(tracking: Table("sample")).start(
+                    in: pool,
+                    onError: { look.finish(throwing: $0) },
+                    onChange: { database in
+                        do { samples.add(try newest(database)) } catch { look.finish(throwing: error) }
+                        look.yield()
+                    }
+                )
+                look.yield()
+            }
             var isReady = false
-            for try await sample in ValueObservation.tracking(newest).values(in: pool) {
+            for try await _ in looks {
                 if !isReady { ready() }
                 isReady = true
-                times.add(sample)
-                if times.all.count >= count { break }
+                if samples.isFull { break }
             }
+            observation.cancel()
             refreshing.cancel()
         }
-        print(times.all.sorted()[times.all.count / 2] / 1_000)
+        for sample in samples.all { print(sample.number, sample.time) }
     }
 
-    private struct Sample: FetchableRecord {
-        /// In nanoseconds: how long it was before it was read that it was about to be committed.
-        let number, age: Int64
+    private static func ready() {
+        print("ready")
+        fflush(nil)
+    }
+
+    /// A row, and when it was read.
+    struct Sample: FetchableRecord {
+        let number, time: Int64
 
         init(row: Row) {
             number = row[0]
-            age = monotonicNanoseconds() - row[1]
+            time = monotonicNanoseconds()
         }
     }
 
     @Sendable private static func newest(_ database: Database) throws -> Sample? {
-        try Sample.fetchOne(database, sql: "SELECT number, time FROM sample ORDER BY number DESC LIMIT 1")
+        try Sample.fetchOne(database, sql: "SELECT number FROM sample ORDER BY number DESC LIMIT 1")
     }
 
-    private struct Times {
-        private(set) var all: [Int64] = []
-        private var last: Int64
+    /// The rows that were new when they were read.
+    private final class Samples: Sendable {
+        private let read = Mutex<[Sample]>([])
+        private let last: Int64
+        private let count: Int
 
-        init(after sample: Sample?) { last = sample?.number ?? 0 }
+        init(after sample: Sample?, upTo count: Int) { (last, self.count) = (sample?.number ?? 0, count) }
 
-        mutating func add(_ sample: Sample?) {
-            guard let sample, sample.number > last else { return }
-            last = sample.number
-            all.append(sample.age)
+        var all: [Sample] { read.withLock { $0 } }
+        var isFull: Bool { all.count >= count }
+
+        func add(_ sample: Sample?) {
+            guard let sample else { return }
+            read.withLock { read in
+                if sample.number > read.last?.number ?? last, read.count < count { read.append(sample) }
+            }
         }
     }
 }
