@@ -176,18 +176,7 @@ let package = Package(
                 "CommandSupport", "CLinux",
             ]
         ),
-        .executableTarget(
-            name: "notify-commands",
-            dependencies: ["Commands", "CSwiftStart"],
-            // Tests start thousands, and the dynamic linker would need longer for Swift's libraries, and for the
-            // addresses in a program that can be anywhere, than most commands run.
-            linkerSettings: [
-                .unsafeFlags(
-                    ["-static-stdlib", "-Xclang-linker", "-no-pie", "-Xlinker", "--no-export-dynamic"],
-                    .when(configuration: .debug)
-                )
-            ]
-        ),
+        .executableTarget(name: "notify-commands", dependencies: ["Commands", "CSwiftStart"]),
 
         // The MQTT client of the Mosquitto project. Only who builds the bridge needs it: SwiftPM looks for nothing that a
         // dependent does not use.
@@ -460,6 +449,14 @@ for target in package.targets where target.type != .system {
             ["NotifyNames", "NotifyWire", "NotifyProtocol", "NotifyCore", "TestSupport"].contains(target.name)
         if optimized {
             settings.append(.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug)))
+        }
+        // Tests start thousands, and the dynamic linker would need longer for Swift's libraries, and for the addresses in a
+        // program that can be anywhere, than most commands run. Sanitizers need a dynamic one, whose malloc(3) the C library
+        // calls, too.
+        if target.name == "notify-commands" {
+            let fixed = ["-static-stdlib", "-Xclang-linker", "-no-pie", "-Xlinker", "--no-export-dynamic"]
+            target.linkerSettings =
+                (target.linkerSettings ?? []) + [.unsafeFlags(fixed, .when(configuration: .debug))]
         }
         // As a whole, an optimized module takes the compiler half the time, and any other four fifths, but all of it again
         // after each edit: NotifyCore is too large for that. CI edits nothing, and says 'whole'. With one thread
