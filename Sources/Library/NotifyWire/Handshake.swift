@@ -19,7 +19,7 @@ package final class Handshake {
     /// How long a bus may take, in milliseconds.
     package static let usualLimit: Int64 = 10_000
 
-    /// What is being opened. What is sent on it waits.
+    /// The connection that is being opened. Messages sent on it wait.
     package let connection: BusConnection
     /// When the bus must have accepted the connection.
     package let limit: MonotonicTime

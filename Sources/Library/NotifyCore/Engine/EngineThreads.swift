@@ -141,7 +141,7 @@ final class EngineThreads: Sendable {
     /// Notes that the leader has finished the batch.
     @inline(__always)
     func endBatch() {
-        // What stops the threads may have rung just before the alarm was turned off.
+        // The call that stops the threads may have rung just before the alarm was turned off.
         if alarm.stop(), stopping.load(ordering: .sequentiallyConsistent) { alarm.ring() }
     }
 
@@ -275,7 +275,7 @@ extension Engine {
 
             let waiting = takeDelivery()
             let delivers = waiting != nil
-            // What is queued was posted before what arrives now.
+            // Queued posts precede those that arrive now.
             if let waiting { leads = run(waiting, as: number, of: threads, leads: leads, givesUp: false) }
             var arrivals = 0
             while leads, let arrival = observing.nextArrival() {

@@ -42,12 +42,12 @@ struct ObserverGate: Hashable {
     }
 
     mutating func forgetConnection(_ effects: inout [Effect]) {
-        // What the agent has been told is unknown; the gate is closed, and the next agent decides.
+        // It is not known what the agent has been told; the gate is closed, and the next agent decides.
         if let last = closings.last, aim == last.state { publish(aim, &effects) }
         if position == .opening { position = .closed }
         aim = state
         (closings, openingWaiters, openingBarrier, unansweredRules) = ([], [], nil, 0)
-        // What is kept is heard when the next one listens, together with what has to be made good then.
+        // Kept posts are heard when the next connection listens, together with those that have to be made good then.
         isEntering = true
     }
 

@@ -100,7 +100,7 @@ package struct BusCall: Sendable {
         var descriptors: MessageDescriptors?
     }
 
-    /// The size from which on a call is large, in bytes: what reading its arguments takes is no longer negligible.
+    /// The size from which on a call is large, in bytes: the time to read its arguments is no longer negligible.
     static let largeSize = 16_384
 
     init?(_ message: BusMessage, from sender: String, readsArguments: Bool) {

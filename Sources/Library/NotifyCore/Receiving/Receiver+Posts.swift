@@ -9,7 +9,7 @@ extension Receiver {
         onPost?(arrival.name, sender)
         let isOwn = arrival.audience.ignoringCount > 0 && ownName.isName(of: sender)
         if arrival.audience.listenerCount > 0 {
-            // What they do may end the connection, and with it the message.
+            // Listeners may end the connection, and with it the message.
             let sender = String(cString: sender)
             for observer in arrival.audience.observers { observer.listener?.handle(post: arrival.name, from: sender) }
         }
