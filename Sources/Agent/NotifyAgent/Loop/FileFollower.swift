@@ -107,7 +107,7 @@ final class LoopFiles {
     }
 }
 
-/// The inotify instance that the others on a loop share. What each watches no other does.
+/// The inotify instance that the others on a loop share. No two of them watch the same thing.
 final class LoopInotify {
     private let loop: EventLoop
     private let inotify: Inotify

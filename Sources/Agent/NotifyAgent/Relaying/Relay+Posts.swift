@@ -29,7 +29,7 @@ extension Relay {
         giveMemoryBack()
     }
 
-    /// What waited once is kept no longer than it is needed.
+    /// Memory that waiting posts have taken up is kept no longer than it is needed.
     private func giveMemoryBack() {
         guard table.hasShrunk else { return }
         table.memoryIsGivenBack()
