@@ -37,7 +37,7 @@ struct MemoryUse: Hashable, Sendable {
 
     mutating func isGivenBack() { peak = bytes }
 
-    // What was used once changes nothing but when memory is given back.
+    // The peak changes nothing but when memory is given back.
     static func == (left: MemoryUse, right: MemoryUse) -> Bool { left.bytes == right.bytes }
     func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }

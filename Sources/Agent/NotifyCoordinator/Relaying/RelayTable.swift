@@ -71,7 +71,7 @@ package struct RelayTable: Hashable, Sendable {
     package enum Step: Equatable {
         /// A post has been queued for these.
         case queued(Set<String>)
-        /// What has followed posts is to be done.
+        /// Work that has followed posts is to be done.
         case follower(Int)
     }
 
@@ -466,7 +466,7 @@ package struct RelayTable: Hashable, Sendable {
         _ = audience.remove(owner, for: old)
     }
 
-    /// What has followed posts of an owner that has left must still be done.
+    /// Work that has followed posts of an owner that has left must still be done.
     private mutating func forgetIfIdle(_ owner: Owner) {
         if let group = groups[owner], group.count == 0, group.line.isEmpty { groups[owner] = nil }
     }

@@ -124,8 +124,8 @@ struct Transition<Waiter> {
         return close(.suspended)
     }
 
-    /// The observer has added names, and does not close its gate before they are subscribed, too. It does so once: what
-    /// it adds from then on is live only when it is subscribed.
+    /// The observer has added names, and does not close its gate before they are subscribed, too. It does so once:
+    /// names that it adds from then on are live only when they are subscribed.
     mutating func observerHasAdded() -> [Effect] {
         guard step == .closing(.suspended) else { return [] }
         if hasWaited { return giveUp("The observer keeps adding names.") }
