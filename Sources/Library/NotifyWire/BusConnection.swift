@@ -84,7 +84,7 @@ package final class BusConnection {
             return
         }
         if events & Int16(POLLOUT) != 0 { output.flush(to: descriptor) }
-        // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
+        // Even after a hang-up, the data that the bus had sent before is still there, and is read to its end.
         guard events & ~Int16(POLLOUT) != 0, let count = reader.fill(from: descriptor) else { return }
         if count == 0 { hasEnded = true }
         readCount &+= UInt64(count)

@@ -32,7 +32,7 @@ package final class Handshake {
     /// Has the socket closed in the child of fork(2). Forks wait while it is opened and not yet marked.
     private var mark: OpaquePointer?
 
-    /// Who authenticates, until the bus has let us in.
+    /// The way to authenticate, until the bus has let us in.
     private enum Way {
         /// libdbus: its half of the connection.
         case libdbus(OpaquePointer)

@@ -349,8 +349,8 @@ extension Engine {
             for observer in arrival.audience.observers { observer.offer(arrival.name) }
             return true
         }
-        // The queues of clients come first: once a callback runs, the follower may continue reading, and what it reads
-        // must not overtake this post.
+        // The queues of clients come first: once a callback runs, the follower may continue reading, and posts that it
+        // reads must not overtake this one.
         if arrival.audience.clientCount > 0 {
             for observer in arrival.audience.observers where observer.isClient { observer.offer(arrival.name) }
         }

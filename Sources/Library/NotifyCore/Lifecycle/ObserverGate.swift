@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether posts may pass, and the progress of a change: the observer's rules, the barriers behind them, and who waits
-/// for either.
+/// Whether posts may pass, and the progress of a change: the observer's rules, the barriers behind them, and the
+/// waiters for either.
 struct ObserverGate: Hashable {
     typealias Effect = ObserverLifecycle.Effect
 
@@ -28,7 +28,7 @@ struct ObserverGate: Hashable {
     private(set) var isEntering = false
     private var closings: [Closing] = []
     private var barrier = 0
-    /// Rules that are being restored and have yet to be answered, the barrier behind them, and who waits for both.
+    /// Rules that are being restored and have yet to be answered, the barrier behind them, and the waiters for both.
     private var unansweredRules = 0
     private var openingBarrier: Int?
     private var openingWaiters: [Waiter] = []

@@ -34,7 +34,7 @@ package final class BusLink {
     let bus: NotifyCenter.Bus
     /// How long the called peer may take to answer, in milliseconds, unless the call says otherwise; nil means forever.
     package let answerLimit: Int64?
-    /// Who is called for whatever is not a post. Set before the connection is opened; `end` lets go of it.
+    /// Called for everything that is not a post. Set before the connection is opened; `end` lets go of it.
     package var peer: (any BusPeer)?
     /// Hears names on the connection, and owns it; nil if no names are heard.
     unowned var hearer: (any BusHearer)?

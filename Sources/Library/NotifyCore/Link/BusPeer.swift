@@ -51,7 +51,7 @@ extension BusPeer {
     package func linkIsClosed() {}
 }
 
-/// Who hears names on a connection: takes posts from it, and wants it back when it is lost.
+/// Hears names on a connection: takes posts from it, and wants it back when it is lost.
 protocol BusHearer: AnyObject {
     /// The bus has accepted the connection, and the peer has been told.
     func linkIsReady()

@@ -22,7 +22,7 @@ final class Outbox: Sendable {
         case shut
     }
 
-    /// Who confirms that a barrier has been reached.
+    /// The peer that confirms that a barrier has been reached.
     enum Question {
         /// The bus.
         case bus

@@ -2,7 +2,7 @@
 
 // Posts: who observes them, and whether they are accepted.
 extension Receiver {
-    /// Passes an accepted post to those to whom it matters who has posted.
+    /// Passes an accepted post to the listeners that need to know its sender.
     ///
     /// - Returns: the post, without observers that ignore their own center's posts if it is one.
     func accept(_ arrival: Arrival, from sender: UnsafePointer<CChar>) -> Arrival {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who follows what a receiver observes, on the thread that reads: the observer's half of the lifecycle protocol.
+/// Follows what a receiver observes, on the thread that reads: the observer's half of the lifecycle protocol.
 protocol ReceiverDelegate: AnyObject {
     /// What is observed over the connection has changed.
     func namesHaveChanged(names: [String], prefixes: [String], added: Bool)
@@ -136,7 +136,7 @@ package final class Receiver: BusHearer {
             link.open()
         case .closed where isReturning: break
         default:
-            // Those who wait for the bus are served once it is there.
+            // Callers that wait for the bus are served once it is there.
             registry.settle { _ in if !topic.waitsForBus { topic.state = .failed(.disconnected) } }
         }
     }
