@@ -139,7 +139,7 @@ final class BrokerSession {
         return hasSaidFarewell() ? .asTold : nil
     }
 
-    /// With `catch-up`, what was heard is saved once per keepalive.
+    /// With `catch-up`, the names that were heard are saved once per keepalive.
     private func setSaveTime() {
         guard configuration.catchesUp, configuration.keepalive > 0 else { return }
         saveTime = Clock.monotonic + (Int64(configuration.keepalive) + 1) * 1_000_000_000
