@@ -158,7 +158,7 @@ extension Agent {
     /// Until the bus has said who sent the names that have an owner, the stream counts as being read: a connection that
     /// replaces the parked one meanwhile gets them.
     ///
-    /// - Parameter verified: names that have an owner, who has posted them.
+    /// - Parameter verified: names that have an owner and were posted by it.
     func streamIsRead(_ id: ConnectionID, _ outcome: ParkedStream.Outcome, _ verified: [NotifyName]) {
         let receiver = coordinator.receiver(ofStream: id)
         handle(.drained(id))
@@ -233,7 +233,7 @@ struct OpenCalls {
     }
 }
 
-/// Who wants to be woken when: the loop has one timer for all.
+/// When each owner wants to be woken: the loop has one timer for all.
 struct Alarms {
     enum Owner {
         case coordinator, naps, events, launching, relaying

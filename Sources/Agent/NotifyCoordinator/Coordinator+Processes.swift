@@ -170,7 +170,7 @@ struct Freezing: Hashable {
     }
 
     private(set) var step: Step
-    /// Who wants the process to be frozen.
+    /// The user who wants the process to be frozen.
     private(set) var wish: UInt32?
     /// Whether it must run once more before it is frozen: it was told of a state since it was being stopped.
     private var mustContinue = false

@@ -9,7 +9,7 @@ extension Coordinator {
             guard directory[known]?.inheritance != ObservingConnection.Inheritance.none,
                 newcomer.statement.state != .suspended
             else { return try renew(known, call, newcomer) }
-            // It has gone on without an agent, so that what was handed over for it is of no use any more.
+            // It has gone on without an agent, so that the facts handed over for it are of no use any more.
             outlived = known
         }
         defer { if let outlived { remove(outlived) } }

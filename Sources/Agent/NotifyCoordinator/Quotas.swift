@@ -60,7 +60,7 @@ struct Ledger {
     /// Whose account what a connection observes counts towards.
     struct Holder: Hashable {
         let user: UInt32
-        /// Who is in a sandbox and observes through the relay, as a subject of a sentence; nil for others.
+        /// The program in a sandbox that observes through the relay, as a subject of a sentence; nil for others.
         var sandbox: String?
     }
 

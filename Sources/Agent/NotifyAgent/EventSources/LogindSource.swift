@@ -192,7 +192,7 @@ final class LogindSource: Source, ServiceClient {
         }
     }
 
-    /// Asks logind; when all is answered, what it comes to is said.
+    /// Asks logind; when everything is answered, the result is reported.
     private func ask(_ question: (Service, @escaping () -> Void) -> Void) {
         guard let logind else { return }
         openQuestions += 1

@@ -140,7 +140,7 @@ final class LoopInotify {
         return Watches(self, lastNumber)
     }
 
-    /// The watches of one of those who share it. They end with this value.
+    /// The watches of one of its users. They end with this value.
     final class Watches {
         private let owner: LoopInotify
         private let number: Int

@@ -58,8 +58,8 @@ final class Relay: CallHandler, PostListener {
     /// user.
     private static let ruleLimit = 256
 
-    /// How long posts are queued for those who are to hear them before the bus is read again, in nanoseconds. While
-    /// there is something to read, that takes most of the time: all programs' posts are in there.
+    /// How long posts are queued for the programs that are to hear them before the bus is read again, in nanoseconds.
+    /// While there is something to read, that takes most of the time: all programs' posts are in there.
     static let slice: Int64 = 500_000
 
     let receiver: Receiver
@@ -292,8 +292,8 @@ final class Relay: CallHandler, PostListener {
     ///
     /// - Parameters:
     ///   - replaced: what is heard by these from then on.
-    ///   - undo: undoes the change if the bus refuses them; returns what need not be heard any more, and who need not wait any
-    ///     longer.
+    ///   - undo: undoes the change if the bus refuses them; returns what need not be heard any more, and the waiters
+    ///     that need not wait any longer.
     private func hear(
         _ subjects: Subjects,
         for client: String,

@@ -2,8 +2,8 @@
 
 package import NotifyNames
 
-/// Who has sleep or shutdown wait until it is done with what it does for that. Each belongs to a connection, and ends with
-/// it.
+/// The holds that make sleep or shutdown wait until a program is done with its work for that. Each belongs to a
+/// connection, and ends with it.
 package struct Holds: Sendable {
     /// The events that can be held.
     package static let names: Set<NotifyName> = [LoginEvents.willSleep, LoginEvents.willShutDown]

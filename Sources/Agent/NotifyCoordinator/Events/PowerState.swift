@@ -54,7 +54,7 @@ package struct PowerState: Equatable, Sendable {
             | (kind == .ups ? 1 << 23 : 0) | source << 56
     }
 
-    /// A change of these bits alone is not worth a post to those who follow the charge: charging, full, critical.
+    /// A change of these bits alone is not worth a post to programs that follow the charge: charging, full, critical.
     private static let quietBits: UInt64 = 1 << 17 | 1 << 21 | 1 << 24
 
     /// What is to be said.

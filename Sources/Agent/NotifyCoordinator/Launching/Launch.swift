@@ -279,7 +279,7 @@ struct Launch: Hashable {
         for name in due.take() { _ = missed.insert(name) }
     }
 
-    /// Has all names heard again, as what is posted after the start must be noted.
+    /// Has all names heard again, as posts after the start must be noted.
     private mutating func arm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
         if isLeftAlone { return leaveAlone() }
         guard isAllowed else {

@@ -53,7 +53,7 @@ package struct Naps: Hashable, Sendable {
     package static let decider = Decider.source("nap")
     /// How long a program may take to get ready for being stopped, in nanoseconds.
     static let farewell: Int64 = 1_000_000_000
-    /// More programs than anybody looks at in turns.
+    /// More programs than a user looks at in turns.
     static let maximumPrograms = 256
     private static let maximumProcesses = 64
 

@@ -4,7 +4,7 @@ import NotifyNames
 
 /// How one connection gets from state to state: decides what to do next, without doing it.
 ///
-/// Only one change is in progress at a time. Of the requests that come meanwhile, the last one wins; those who made the
+/// Only one change is in progress at a time. Of the requests that come meanwhile, the last one wins; the callers of the
 /// others are answered when the change that superseded theirs has taken effect.
 struct Transition<Waiter> {
     enum Step: Hashable {

@@ -262,7 +262,7 @@ package struct CallTurns<Call, Follower> {
     }
 }
 
-/// Who makes a call.
+/// The sender of a call.
 package struct Caller: Hashable, Sendable {
     package let owner: Owner
     /// Why it may neither see nor change what belongs to others: it is in a sandbox, or its process is unknown. Nil if it
