@@ -5,7 +5,7 @@ import Synchronization
 
 /// A registration: a callback, the guard that keeps it from running once it is cancelled, and its queue.
 package final class Observer: Sendable {
-    /// The thread that runs the callback.
+    /// What runs the callback.
     enum Runner: Sendable {
         /// The center's own thread.
         case center(any CallbackThread)
