@@ -208,7 +208,7 @@ package final class Agent: CallHandler, PostListener {
     package func deadlineHasPassed() { serve() }
 
     package func linkIsReady(_ link: BusLink) {
-        // What the bus says of a process could not be compared with what /proc says.
+        // The bus's facts about a process could not be compared with those in /proc.
         guard link.hasConfirmedUser else {
             let reason = "The agent is in another user namespace than the bus, so it can't tell whose programs it sees."
             return report(.busIsLost(NotifyBusError(.failed, reason)))

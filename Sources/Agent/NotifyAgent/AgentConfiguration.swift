@@ -36,7 +36,7 @@ extension Agent {
         package var pinnedStates: [NotifyName: UInt64] = [:]
         /// What programs in sandboxes may hear by the relay.
         package var relay = RelayRules()
-        /// Which programs nap while nobody looks at them.
+        /// Which programs nap while the user is not looking at them.
         package var naps: [NapRule] = []
         /// What runs `notify-agent`, to let programs continue that nap if the agent is killed; nil if nothing is to.
         package var ownProgram: String?

@@ -106,7 +106,7 @@ extension Agent {
         }
     }
 
-    /// What is stopped has been sent a signal that asks it to end, which it can follow only if it runs.
+    /// A stopped thing has been sent a signal that asks it to end, which it can follow only if it runs.
     func isToEnd(_ thing: StoppedThing) {
         if let process = processes.process(stoppedAs: thing) {
             logger.notice("thawing a process that has been asked to end", metadata: ["process": "\(process)"])
@@ -155,10 +155,10 @@ extension Agent {
 
     /// The stream of a parked connection has been read.
     ///
-    /// Until the bus has said who sent the names that have an owner, the stream counts as being read: whoever takes the place
-    /// of the connection meanwhile gets them.
+    /// Until the bus has said who sent the names that have an owner, the stream counts as being read: a connection that
+    /// replaces the parked one meanwhile gets them.
     ///
-    /// - Parameter verified: names that have an owner, who has posted them.
+    /// - Parameter verified: names that have an owner and were posted by it.
     func streamIsRead(_ id: ConnectionID, _ outcome: ParkedStream.Outcome, _ verified: [NotifyName]) {
         let receiver = coordinator.receiver(ofStream: id)
         handle(.drained(id))
@@ -233,7 +233,7 @@ struct OpenCalls {
     }
 }
 
-/// Who wants to be woken when: the loop has one timer for all.
+/// When each owner wants to be woken: the loop has one timer for all.
 struct Alarms {
     enum Owner {
         case coordinator, naps, events, launching, relaying

@@ -2,7 +2,7 @@
 
 import NotifyNames
 
-// Programs that nap while nobody looks at them.
+// Programs that nap while the user is not looking at them.
 extension Coordinator {
     // MARK: - What happens
 
@@ -72,7 +72,8 @@ extension Coordinator {
         }
     }
 
-    /// Decisions about these processes have changed: what is to hear or to drop posts runs before it is told so.
+    /// Decisions about these processes have changed: a process that is to hear or to drop posts runs before it is told
+    /// so.
     mutating func endStops(of processes: [ProcessID]) {
         for program in Set(processes.compactMap { self.program(of: $0) }).sorted() where !mayStop(program) {
             perform(naps.mustRun(program))

@@ -23,7 +23,7 @@ extension Coordinator {
         stepFreezing(id) { $0.connectionsAreSuspended() }
     }
 
-    /// Whether a connection is suspended, with nothing under way: what it has added is subscribed, too.
+    /// Whether a connection is suspended, with nothing under way: the names that it has added are subscribed, too.
     func isSuspended(_ observer: ObservingConnection) -> Bool {
         observer.isParked || observer.isLeftSuspended
             || observer.transition.isSettled && observer.state == .suspended && observer.proxyWaiters.isEmpty
@@ -90,7 +90,7 @@ extension Coordinator {
                 observer.stateAfterParking = observer.transition.wish
             }
             noLongerKeepsStates(connection, of: observer.subjects.names)
-            // What the bus has read of what it added has arrived by then.
+            // By then the additions that the bus has read have arrived.
             subscribe(observer.subjects, for: connection, then: .parking, synchronizes: true)
         }
     }
@@ -130,7 +130,7 @@ extension Coordinator {
             connectionIsSilent(id)
             return
         }
-        // What was found, which comes next, is delivered with what is pending.
+        // The names found in it come next, and are delivered with the pending ones.
         if directory[heir]?.transition.isHandingBack == true { emit(.awaitHeldBack(heir)) }
     }
 
@@ -170,7 +170,7 @@ struct Freezing: Hashable {
     }
 
     private(set) var step: Step
-    /// Who wants the process to be frozen.
+    /// The user who wants the process to be frozen.
     private(set) var wish: UInt32?
     /// Whether it must run once more before it is frozen: it was told of a state since it was being stopped.
     private var mustContinue = false

@@ -9,7 +9,7 @@ extension Coordinator {
             guard directory[known]?.inheritance != ObservingConnection.Inheritance.none,
                 newcomer.statement.state != .suspended
             else { return try renew(known, call, newcomer) }
-            // It has gone on without an agent, so that what was handed over for it is of no use any more.
+            // It has gone on without an agent, so that the facts handed over for it are of no use any more.
             outlived = known
         }
         defer { if let outlived { remove(outlived) } }
@@ -17,7 +17,7 @@ extension Coordinator {
         // One that replaces another takes its place.
         if previous == nil { try ledger.checkConnection(of: newcomer.user) }
         if let previous, let subjects = directory[previous]?.subjects {
-            // What the previous one observed no longer counts.
+            // The names that the previous one observed no longer count.
             ledger.observeLess(subjects, by: directory[previous]?.holder ?? newcomer.holder)
             do throws(Refusal) {
                 try ledger.observe(newcomer.statement.subjects, by: newcomer.holder)
@@ -69,7 +69,7 @@ extension Coordinator {
             reconsider([id])
             updateLook(at: observer.process)
         }
-        // What it remembers may have been reported for the whole process.
+        // The state that it remembers may have been reported for the whole process.
         reconsider(directory.connections(of: observer.process).filter { $0 != id })
     }
 
@@ -249,7 +249,8 @@ extension Coordinator {
 
     /// Forgets a connection, and everything kept for it.
     ///
-    /// - Parameter keepsAccount: what it observed has already been transferred to another connection's account.
+    /// - Parameter keepsAccount: whether the names that it observed have already been transferred to another
+    ///   connection's account.
     mutating func remove(_ id: ConnectionID, keepsAccount: Bool = false) {
         guard var observer = directory.remove(id) else { return }
         ledger.forgetPending(observer.pending.take() + observer.deliveries.joined(), of: observer.user)

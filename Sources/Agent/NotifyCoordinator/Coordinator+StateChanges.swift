@@ -131,7 +131,7 @@ extension Coordinator {
                 running: freezes ? Set(processes) : []
             )
         )
-        // What this agent has remembered only until there is a decision.
+        // This agent has remembered these only until there is a decision.
         for id in connections {
             directory[id]?.isRemembered = false
             directory[id]?.remembered = nil

@@ -33,7 +33,7 @@ package struct Coordinator {
         package var events: Set<NotifyName> = []
         /// Names whose state is kept even if they are not observed, and their initial states.
         package var pinnedStates: [NotifyName: UInt64] = [:]
-        /// Which programs nap when nobody looks at them.
+        /// Which programs nap while the user is not looking at them.
         package var naps: [NapRule] = []
         /// The name in whose state bit 16 says that the machine is on external power.
         package var powerName: NotifyName?
@@ -59,7 +59,7 @@ package struct Coordinator {
     var ledger: Ledger
     /// The calls that have not been answered.
     var calls: Set<CallID> = []
-    /// Who has replaced connections whose streams are being read.
+    /// The connections that have replaced others whose streams are being read.
     var heirs = StreamHeirs()
     var now = Timestamp(nanoseconds: 0)
     package internal(set) var naps: Naps
@@ -142,7 +142,7 @@ package struct Coordinator {
             let isAccepted = acceptRegistered(call, name) { coordinator, id throws(Refusal) in
                 try coordinator.addNames(call, id, added)
             }
-            // What is refused need not be waited for.
+            // A refused addition need not be waited for.
             if !isAccepted, let id = directory.id(of: name) { directory[id]?.additions &+= 1 }
         case .additionWasRefused(let name):
             if let id = directory.id(of: name) { directory[id]?.additions &+= 1 }

@@ -91,7 +91,7 @@ package enum Event: Sendable {
     case programIsToEnd(NapProgram)
     /// The agent before this one has handed over what it knows. These of its processes exist. Ends in `isInherited`.
     indirect case inherit(Heritage, [Newcomer.ProcessFacts])
-    /// All observers have registered since: what is known of others is of no use.
+    /// All observers have registered since: facts about others are of no use.
     case heritageIsOld
     /// Posts that the agent before this one had not read are lost.
     case heritageIsPartial

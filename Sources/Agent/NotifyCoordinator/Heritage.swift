@@ -71,7 +71,7 @@ extension Coordinator {
     /// agent as if this one had died.
     package var heritage: Heritage {
         var heritage = Heritage()
-        // What was decided for the others counts once they register.
+        // Decisions for the others count once they register.
         var processes = Set(directory.processes.values.filter(\.isWorthRemembering).map(\.id))
         for id in directory.all {
             guard let observer = directory[id], observer.canBeInherited, heirs.heir(of: id) == nil, !heirs.isHeir(id)
@@ -133,7 +133,7 @@ extension Coordinator {
             if let report = process.report { directory[process: process.id]?.report = report }
             directory[process: process.id]?.freezing = Freezing(frozenFor: process.frozenFor)
         }
-        // What has decided may be unknown here, as naps are.
+        // A decider may be unknown here, as naps are.
         reconsider(directory.all)
         if awaitedHeritage?.isEmpty == true { heritageIsSubscribed() }
     }

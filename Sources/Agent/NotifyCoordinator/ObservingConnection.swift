@@ -43,7 +43,7 @@ struct ObservingConnection: Hashable {
     let user: UInt32
     /// Whose quotas limit what it observes.
     let holder: Ledger.Holder
-    /// Who loses a part of the window of calls as long as it does not reply.
+    /// The owner that loses a part of the window of calls as long as it does not reply.
     let owner: Owner
     var program: String
     var subjects: Subjects
@@ -56,7 +56,7 @@ struct ObservingConnection: Hashable {
     /// When it entered its state, in seconds since 1970.
     var since: UInt64
     var parking = Parking.none
-    /// Who waits until its stream has been read.
+    /// The requests that wait until its stream has been read.
     var parkingRequests: [RequestID] = []
     /// Its state once its process continues.
     var stateAfterParking = LifecycleState.foreground

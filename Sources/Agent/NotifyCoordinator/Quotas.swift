@@ -37,7 +37,7 @@ struct MemoryUse: Hashable, Sendable {
 
     mutating func isGivenBack() { peak = bytes }
 
-    // What was used once changes nothing but when memory is given back.
+    // The peak changes nothing but when memory is given back.
     static func == (left: MemoryUse, right: MemoryUse) -> Bool { left.bytes == right.bytes }
     func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
@@ -60,7 +60,7 @@ struct Ledger {
     /// Whose account what a connection observes counts towards.
     struct Holder: Hashable {
         let user: UInt32
-        /// Who is in a sandbox and observes through the relay, as a subject of a sentence; nil for others.
+        /// The program in a sandbox that observes through the relay, as a subject of a sentence; nil for others.
         var sandbox: String?
     }
 

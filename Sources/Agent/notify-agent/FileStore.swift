@@ -35,7 +35,7 @@ enum FileStore {
         if let error { logger.warning("can't leave anything to the next agent: \(error)") }
     }
 
-    /// What was taken is not needed any more.
+    /// The stored descriptors have been taken, and are not needed any more.
     static func clear() {
         if getenv("LISTEN_FDS") != nil { _ = NotifySocket.tell("FDSTOREREMOVE=1\nFDNAME=\(name)") }
     }

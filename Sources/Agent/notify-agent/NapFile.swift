@@ -5,7 +5,8 @@ import NotifyAgent
 import NotifyCoordinator
 import NotifyCore
 
-/// Which programs nap while nobody looks at them: `nap.conf`, beside `agent.conf`. Each section `[nap]` is a rule.
+/// Which programs nap while the user is not looking at them: `nap.conf`, beside `agent.conf`. Each section `[nap]` is a
+/// rule.
 enum NapFile {
     static let name = "nap.conf"
 

@@ -33,7 +33,7 @@ static _Atomic bool cuts_children_off;
 /* How long a fork waits for other threads, in milliseconds. */
 enum { PATIENCE = 1000 };
 
-/* Held for reading by who delays forks, and for writing by a fork. */
+/* Held for reading by threads that delay forks, and for writing by a fork. */
 static pthread_rwlock_t forks = PTHREAD_RWLOCK_INITIALIZER;
 static _Thread_local int delays;
 

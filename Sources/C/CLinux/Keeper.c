@@ -19,7 +19,7 @@ static void tell(int pipe, int value) {
 }
 
 _Noreturn static void run(char *const *arguments, char *const *environment, bool has_no_input, int pipe) {
-    // Before it is executed, so that whoever knows its number can signal all of it.
+    // Before it is executed, so that any process that knows its number can signal all of it.
     setpgid(0, 0);
     if (has_no_input) {
         int input = open("/dev/null", O_RDONLY);
@@ -48,7 +48,7 @@ static void close_all_but(int kept) {
     for (int descriptor = 1; descriptor < count; descriptor++) close(descriptor);
 }
 
-/* What the command leaves behind becomes our child when its parent has ended. */
+/* Processes that the command leaves behind become our children when their parents have ended. */
 _Noreturn static void keep(char *const *arguments, char *const *environment, bool has_no_input, int begin, int end) {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     pid_t command = _Fork();
@@ -90,11 +90,11 @@ int linux_start_kept(char *const *arguments, char *const *environment, bool has_
         close(begin[1]);
         return error;
     }
-    // No signal may end the keeper, whoever it was meant for.
+    // No signal may end the keeper, whichever process it was meant for.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    // Other threads may hold locks: what the child does takes none, nor do handlers of pthread_atfork(3) run.
+    // Other threads may hold locks: the child takes none, nor do handlers of pthread_atfork(3) run.
     pid_t keeper = _Fork();
     if (keeper == 0) keep(arguments, environment, has_no_input, begin[1], end[1]);
     int error = keeper < 0 ? errno : 0;

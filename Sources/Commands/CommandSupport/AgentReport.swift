@@ -23,7 +23,7 @@ package struct AgentReport {
         }
     }
 
-    /// Which of the names nobody posts at present, and why: a line each.
+    /// Which of the names are not posted at present, and why: a line each.
     package func obstacles(to names: [NotifyName]) -> [String] {
         SystemEvent.all.filter { $0.source != nil && names.contains($0.name) }.compactMap(line)
     }

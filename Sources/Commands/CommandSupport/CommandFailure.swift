@@ -47,7 +47,7 @@ package struct CommandFailure: Error {
 extension StandardStreams {
     /// Writes text to standard output.
     ///
-    /// - Returns: whether somebody is still reading it, which is not an error.
+    /// - Returns: whether it still has a reader; that it has none is not an error.
     @discardableResult
     package static func print(_ text: String) throws(CommandFailure) -> Bool {
         switch write(text, to: STDOUT_FILENO) {

@@ -105,8 +105,8 @@ package enum TextFile {
     /// How long the writer of a pipe may take for its next words, in milliseconds.
     private static let patience: Int32 = 10_000
 
-    /// Opens a regular file. What is no file in a file system, such as a FIFO, could keep a daemon waiting for good; only
-    /// a descriptor that was passed on purpose, such as `/dev/stdin`, may be a pipe.
+    /// Opens a regular file. Anything else, such as a FIFO, could keep a daemon waiting for good; only a descriptor
+    /// that was passed on purpose, such as `/dev/stdin`, may be a pipe.
     package static func open(_ path: UnsafePointer<CChar>) throws(Fault) -> Int32 {
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
         guard descriptor >= 0 else { throw Fault("can't be read", errno: errno) }

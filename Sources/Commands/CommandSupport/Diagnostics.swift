@@ -36,7 +36,7 @@ package struct Diagnostics: Sendable {
 
 /// Where to look when the lifecycle agent does not do what it should.
 package enum AgentHint {
-    /// For the end of a sentence. Nobody knows how the agent of a bus was started that is neither of the usual two.
+    /// For the end of a sentence. How the agent was started is not known for a bus that is neither of the usual two.
     package static func text(for bus: NotifyCenter.Bus?) -> String {
         switch (bus ?? .session).kind {
         case .session: "; see 'systemctl --user status notify-agent'"

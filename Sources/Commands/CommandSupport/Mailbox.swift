@@ -28,7 +28,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         wakeup.signal()
     }
 
-    /// Adds a message that may be refused if so many are queued that nobody can be reading them.
+    /// Adds a message that may be refused if so many are queued that the main thread can't be reading them.
     package func offer(_ message: Message) {
         contents.withLock { contents in
             if contents.messages.count < 65_536 { contents.messages.append(message) } else { contents.refused += 1 }

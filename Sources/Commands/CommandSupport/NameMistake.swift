@@ -16,7 +16,8 @@ package enum NameMistake {
         return "\(Printable.quoted(name.string)) is a name; only .* at the end is a pattern"
     }
 
-    /// What is meant by a name that looks like an event's and is none, in a line; nil if it may well be somebody's.
+    /// What is meant by a name that looks like an event's and is none, in a line; nil if it may well be a program's
+    /// own.
     package static func event(_ name: NotifyName) -> String? {
         let text = name.string
         let isOurs = text.utf8.starts(with: "org.notifybus.".utf8)

@@ -20,7 +20,7 @@ final class AgentWatch: BusPeer {
     }
 
     private struct State {
-        /// The unique name of the agent, which nobody else can have.
+        /// The unique name of the agent, which no other connection can have.
         var agent: String?
         /// Whether the agent of this connection is known.
         var isSettled = false
@@ -79,7 +79,7 @@ final class AgentWatch: BusPeer {
     /// An agent is started only here: later it may be away on purpose.
     private func startAgent(_ link: BusLink) {
         link.callBus("StartServiceByName", [.string(AgentInterface.name), .uint32(0)]) { answer in
-            // If nothing says how to start it, somebody may have started it by hand in the meantime.
+            // If nothing says how to start it, the user may have started it by hand in the meantime.
             if case .failure(let fault) = answer, self.state.agent == nil {
                 self.fail(fault)
             } else {

@@ -79,7 +79,7 @@ enum LifecycleCommand {
 
     private static func focus(_ settings: LifecycleSettings) throws(CommandFailure) -> ExitCode {
         let agent = try AgentConnection(settings)
-        // The focus is followed while somebody wants to know it, and this waits until it is known.
+        // The agent follows the focus while a program wants to know it, and this call waits until it is known.
         _ = try agent.call(AgentInterface.GetNameState("org.notifybus.session.focus"))
         let status = try agent.call(AgentInterface.Status())
         guard let focus = AgentInterface.FocusEntry(status) else {

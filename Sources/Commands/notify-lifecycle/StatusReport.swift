@@ -49,7 +49,7 @@ struct StatusReport {
         return all.map(\.readable)
     }
 
-    /// One line per name that somebody wants or that was posted; nil if the value is not a list of them.
+    /// One line per name that is wanted or was posted; nil if the value is not a list of them.
     private func events(_ key: String, _ value: BusValue) -> [String]? {
         guard key == "events", let all = try? AgentInterface.EventEntry.entries(in: value) else { return nil }
         let shown = all.filter { $0.wanted > 0 || $0.posts > 0 }

@@ -39,8 +39,8 @@ struct TargetChange {
         return codes.isEmpty ? .done : codes.allSatisfy { $0 == .timedOut } ? .timedOut : .failed
     }
 
-    /// Without an agent every program is in the foreground, and only what an agent had frozen that was killed does not run:
-    /// it continues.
+    /// Without an agent every program is in the foreground, and only programs that a killed agent had frozen do not
+    /// run: they continue.
     ///
     /// - Returns: whether the target is one of those.
     private func continues(

@@ -4,7 +4,7 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// `notify-lifecycle watch`: prints changes until a signal ends the process or nobody reads them.
+/// `notify-lifecycle watch`: prints changes until a signal ends the process or standard output has no reader any more.
 ///
 /// Signals have their default effect: there is nothing to clean up, and a shell sees what ended the command.
 struct WatchCommand {
@@ -39,7 +39,7 @@ struct WatchCommand {
         }
     }
 
-    /// Returns when nobody reads standard output any more.
+    /// Returns when standard output has no reader any more.
     consuming func run() throws(CommandFailure) -> ExitCode {
         while true {
             while let event = mailbox.take() {
@@ -60,7 +60,7 @@ struct WatchCommand {
         }
     }
 
-    /// Returns false if nobody reads standard output any more.
+    /// Returns false if standard output has no reader any more.
     private mutating func handle(_ event: AgentWatch.Event) throws(CommandFailure) -> Bool {
         switch event {
         case .changed(let change):
@@ -107,7 +107,7 @@ struct WatchCommand {
     /// Prints what has waited for the agent's reply, and at first the initial observers.
     ///
     /// - Parameter list: the observers; nil if the agent did not reply.
-    /// - Returns: false if nobody reads standard output any more.
+    /// - Returns: false if standard output has no reader any more.
     private mutating func printChanges(_ list: [AgentInterface.ListEntry]?) throws(CommandFailure) -> Bool {
         listDeadline = nil
         if let list {

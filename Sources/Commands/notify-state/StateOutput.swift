@@ -15,7 +15,7 @@ struct StateOutput {
         self.hasNames = hasNames
     }
 
-    /// - Returns: whether somebody is still reading it.
+    /// - Returns: whether standard output still has a reader.
     func write(_ name: NotifyName, _ value: UInt64) throws(CommandFailure) -> Bool {
         var line: [UInt8] = []
         let isForTerminal = StandardStreams.outputIsTerminal

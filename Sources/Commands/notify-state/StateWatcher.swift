@@ -4,8 +4,8 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// Observes names first and then checks their states immediately, after each post, and from time to time: whoever sets
-/// a state may post before setting it, or not at all.
+/// Observes names first and then checks their states immediately, after each post, and from time to time: a program
+/// that sets a state may post before setting it, or not at all.
 ///
 /// Signals have their default effect: there is nothing to clean up.
 struct StateWatcher {
@@ -50,7 +50,7 @@ struct StateWatcher {
         return .done
     }
 
-    /// Prints the states and every change, until nobody reads them.
+    /// Prints the states and every change, until standard output has no reader any more.
     consuming func watch() throws(CommandFailure) -> ExitCode {
         var values: [NotifyName: UInt64] = [:]
         for name in names where values[name] == nil {
@@ -82,7 +82,7 @@ struct StateWatcher {
 
     /// Sleeps until a post, or until the pause is over.
     ///
-    /// - Returns: false if nobody reads standard output any more.
+    /// - Returns: false if standard output has no reader any more.
     private mutating func sleep() throws(CommandFailure) -> Bool {
         if let deadline, deadline.hasPassed { throw CommandFailure("timed out", code: .timedOut) }
         var sources = [

@@ -33,7 +33,7 @@ final class Feed: Sendable {
         let changed: () -> Void
         /// The bus was restarted.
         let moved: () -> Void
-        /// A connection is new. What it posts may be all that it does, and it may be gone immediately afterwards.
+        /// A connection is new. It may do nothing but post, and be gone immediately afterwards.
         let appeared: (String, BusLink) -> Void
 
         init(
@@ -122,7 +122,7 @@ final class Feed: Sendable {
     private func heard(_ name: NotifyName) {
         let isFirst = contents.withLock { contents in
             let isFirst = contents.counts.isEmpty
-            // While the terminal takes no output, nobody takes these.
+            // While the terminal takes no output, the view does not take these.
             if contents.counts.count < Model.limit || contents.counts[name] != nil {
                 contents.counts[name, default: 0] += 1
             } else {

@@ -6,7 +6,7 @@ import NotifyCore
 
 /// The view, which redraws itself when something has changed, and sleeps otherwise.
 struct LiveView {
-    /// Nobody reads faster than ten times a second.
+    /// No reader follows more than ten updates a second.
     private static let pause: Int64 = 100_000_000
 
     private let signals: Signals

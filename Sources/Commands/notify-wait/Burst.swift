@@ -63,7 +63,7 @@ struct Burst {
 
 /// Determines when a burst is over.
 struct Settling {
-    /// Nobody waits forever for a stream that does not pause.
+    /// A stream that does not pause must not be waited for forever.
     private static let longest = 10
 
     private let duration: Int64

@@ -8,14 +8,15 @@ struct BusAbsence {
         case back
         /// The agent had taken this program off the bus while it was stopped, as by ^Z.
         case resumed
-        /// Nobody has listened at the address of the bus for some time.
+        /// Nothing has listened at the address of the bus for some time.
         case ended
     }
 
     /// How soon after it continues a stopped program must notice that it has lost its connection, and how soon it must be
     /// back then: otherwise the bus itself is away.
     private static let resumption: Int64 = 5_000_000_000
-    /// How long nobody must have listened at the address, and how often to look. A bus that is restarted is back sooner.
+    /// How long the address must have been without a listener, and how often to look. A bus that is restarted is back
+    /// sooner.
     static let desertion: Int64 = 3_000_000_000
     private static let interval: Int64 = 500_000_000
 
@@ -25,7 +26,7 @@ struct BusAbsence {
     private var lateReport: Int64?
     /// When to look at the address again; nil while the bus is there, and once it has ended.
     private var nextLook: Int64?
-    /// Since when nobody has listened there.
+    /// Since when nothing has listened there.
     private var desertedSince: Int64?
 
     /// When `look` is to be called; nil for never.
@@ -51,7 +52,7 @@ struct BusAbsence {
         return wasStopped ? .resumed : .back
     }
 
-    /// - Parameter isDeserted: whether nobody listens at the address.
+    /// - Parameter isDeserted: whether nothing listens at the address.
     mutating func look(at now: Int64, _ isDeserted: () -> Bool) -> Report? {
         if let lateReport, lateReport <= now {
             self.lateReport = nil

@@ -9,7 +9,8 @@ struct CommandRunner {
     private enum State {
         case idle
         case running(StartedRun, Run)
-        /// Asked to end; killed at the deadline, again and again: what is being started meanwhile is not found at once.
+        /// Asked to end; killed at the deadline, again and again: a process that is being started meanwhile is not
+        /// found at once.
         case stopping(StartedRun, deadline: Int64)
     }
 

@@ -4,7 +4,7 @@ import CommandSupport
 import Glibc
 import NotifyCore
 
-/// Whether the bus passes posts on. A proxy that nobody has told this program of, as firejail's, may keep them back.
+/// Whether the bus passes posts on. A proxy that this program was not told of, such as firejail's, may keep them back.
 enum Echo {
     static let obstacle =
         "the bus does not pass posts on: a proxy stands in front of it, and nothing that others post is heard; see "
@@ -30,7 +30,7 @@ enum Echo {
             try other.synchronize(timeout: limit)
             return hasHeard.wait(until: .after(limit)) { $0 ? true : nil } == true ? nil : obstacle
         } catch {
-            // Nobody knows.
+            // It can't be determined.
             return nil
         }
     }

@@ -45,7 +45,7 @@ struct ReadyFile {
     }
 
     /// A missing or regular file is replaced with a single rename, so that anyone who sees it sees all of it. Anything
-    /// else is written to: replacing `/dev/null` or somebody's FIFO would be vandalism.
+    /// else is written to: replacing `/dev/null` or another program's FIFO would be vandalism.
     init(_ path: Argument) throws(Errno) {
         self.path = path
         let line = "\(getpid())\n"
@@ -104,7 +104,7 @@ struct ReadyFile {
                 }
                 return
             }
-            // A FIFO that nobody reads yet. Nothing reports when somebody does, and perhaps nobody ever will.
+            // A FIFO that has no reader yet. Nothing reports when it gets one, and perhaps it never does.
             guard errno == ENXIO, isFIFO(path) else { throw Errno(number: errno) }
             if StandardStreams.isDue(within: 10) { return }
         }

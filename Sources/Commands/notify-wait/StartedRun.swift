@@ -28,7 +28,7 @@ struct StartedRun {
         defer { close(processes.result) }
         var status: Int32 = 0
         let count = read(processes.result, &status, MemoryLayout<Int32>.size)
-        // It says nothing if somebody has killed it.
+        // The keeper says nothing if it was killed.
         return count == MemoryLayout<Int32>.size ? Child.End(status) : end
     }
 

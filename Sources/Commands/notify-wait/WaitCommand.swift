@@ -81,7 +81,7 @@ extension CommandFailure {
         return timedOut(after: 0, "; the lifecycle agent did not answer\(AgentHint.text(for: center.bus))")
     }
 
-    /// Nobody reads the output any more, which is no error.
+    /// The output has no reader any more, which is no error.
     static let readerGone = CommandFailure("", code: .done)
 }
 

@@ -134,8 +134,8 @@ struct Waiter {
         }
     }
 
-    /// Whether the `--then` command may exit by itself any moment: what it posted arrives here before its own reply
-    /// from the bus, and exiting now could end the bus too, under dbus-run-session.
+    /// Whether the `--then` command may exit by itself any moment: its post arrives here before its own reply from the
+    /// bus, and exiting now could end the bus too, under dbus-run-session.
     private mutating func isWaitingForThen() -> Bool {
         guard then != nil, outcome == .done else { return false }
         let grace = thenGrace ?? Clock.monotonic + 100_000_000
@@ -162,11 +162,11 @@ struct Waiter {
     }
 
     /// Removes what was created, and waits for the commands that have been signalled, for 5 s or until the next signal.
-    /// What is still running then is killed, and its end waited for.
+    /// A command that still runs then is killed, and its end waited for.
     private mutating func end(by number: Int32) {
         readyFile?.remove()
         var deadline = Deadline(after: .nanoseconds(CommandRunner.patience))
-        // What has been killed may still be in the midst of something in the kernel, but not for ever.
+        // A killed process may still be in the midst of something in the kernel, but not for ever.
         let last = Deadline(after: .nanoseconds(CommandRunner.patience + 1_000_000_000))
         while !(runner?.isIdle ?? true) || then != nil, !last.hasPassed {
             var sources = [signals, children].map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
@@ -190,8 +190,8 @@ struct Waiter {
         then = nil
         if end == .exited(0) || outcome != nil { return }
         thenFailure = end
-        // What it posted before it failed still counts. If the bus does not answer, nothing more will come. The thread
-        // waits because signals and the reader must not.
+        // Posts that it made before it failed still count. If the bus does not answer, nothing more will come. The
+        // thread waits because signals and the reader must not.
         let (center, inbox) = (center, inbox)
         let listen: @Sendable () -> Void = {
             try? center.barrier(timeout: .seconds(5))
@@ -261,8 +261,8 @@ struct Waiter {
         }
     }
 
-    /// Says that nothing has come for so long. The next time is counted from when this one was due, so that none is left
-    /// out; while somebody is slow, they are one.
+    /// Says that nothing has come for so long. The next time is counted from when this one was due, so that none is
+    /// left out; while the reader or this program is slow, several become one.
     private mutating func takeBeat() {
         guard let due = beat, let heartbeat = settings.heartbeat, outcome == nil, !isBehind, !output.isPending else {
             return
@@ -281,7 +281,7 @@ struct Waiter {
         if let burst = settling?.take(at: Clock.monotonic) { deal(with: burst, until: limit) }
     }
 
-    /// What came in time counts, settled or not.
+    /// Notifications that came in time count, settled or not.
     private mutating func dealWithRest(until limit: Int64 = .max) {
         deal(until: limit)
         if outcome == nil, current == nil, let burst = settling?.takeAll() { deal(with: burst, until: limit) }
@@ -316,7 +316,7 @@ struct Waiter {
     /// The current state of a name, from the agent; nil if there is no agent, or it does not answer.
     private mutating func state(of name: NotifyName) -> UInt64? {
         let now = Clock.monotonic
-        // What came in time still gets its state: an agent that is well takes milliseconds.
+        // A notification that came in time still gets its state: an agent that is well takes milliseconds.
         let left = deadline.map { $0 + 100_000_000 - now } ?? .max
         if left <= 0 || now < agentPause { return nil }
         do throws(AgentError) {

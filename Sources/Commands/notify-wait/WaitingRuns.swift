@@ -53,7 +53,7 @@ struct WaitingRuns {
         case all
     }
 
-    /// How many runs may be due, and names in them. Nobody can want more, and it must not grow without bound.
+    /// How many runs may be due, and names in them. More would be of no use, and the queue must not grow without bound.
     static let limit = 65_536
 
     private let coalescing: Coalescing

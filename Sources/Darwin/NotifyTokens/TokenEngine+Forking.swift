@@ -65,7 +65,7 @@ extension TokenEngine {
 
     /// Does once everything that a child may do.
     ///
-    /// What Swift's runtime creates on first use, mainly type metadata, it creates under locks of its own. If another
+    /// Swift's runtime creates some objects on first use, mainly type metadata, under locks of its own. If another
     /// thread of the parent holds such a lock at the time of the fork, the child finds it locked forever, so everything
     /// must exist before. This takes 0.3 ms, once.
     private static func rehearse() {

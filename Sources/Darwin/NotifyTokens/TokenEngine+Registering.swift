@@ -234,7 +234,7 @@ extension TokenEngine {
         let phase: SharedObservation.Phase? = state.wait(until: nil) { _ in
             if case .opening = record.phase { nil } else { record.phase }
         }
-        // Never nil, as it waits without end: whoever is registering it gets an answer within a limit.
+        // Never nil: this waits without a limit, and the thread that is registering the name gets an answer within one.
         return phase ?? .gone
     }
 

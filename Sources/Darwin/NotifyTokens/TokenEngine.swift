@@ -70,7 +70,8 @@ package final class TokenEngine: Sendable {
         }
     }
 
-    /// From now on children are cut off from the bus: what is created on its first use has locks that no fork waits for.
+    /// From now on children are cut off from the bus: objects that are created on its first use have locks that no fork
+    /// waits for.
     ///
     /// - Throws: `disabled` if the bus must not be used.
     static func requireBus(_ state: State) throws(NotifyStatus) {
@@ -117,7 +118,7 @@ package final class TokenEngine: Sendable {
             }
         }
         guard let record else { return }
-        // In the background nothing is heard. What is posted while the program is suspended is reported by the agent
+        // In the background nothing is heard. Posts made while the program is suspended are reported by the agent
         // afterwards.
         if record.needsBus, center.lifecycle.state != .foreground { return }
         record.posts.pointee.add(1, ordering: .acquiringAndReleasing)
@@ -164,7 +165,7 @@ package final class TokenEngine: Sendable {
             defer { record.observation = nil }
             return record.observation
         }
-        // Whoever waits for it in a circle goes on: it does not run again.
+        // If the wait would be circular, this goes on without it: the callback does not run again.
         try? observation?.cancelAndWait(timeout: nil)
         // Afterwards, as its callback may have counted until now.
         state.withLock { _ in table.takeBack(record.posts) }

@@ -113,7 +113,7 @@ package final class TokenPipe: Sendable {
         sigemptyset(&brokenPipe)
         sigaddset(&brokenPipe, SIGPIPE)
         pthread_sigmask(SIG_BLOCK, &brokenPipe, &before)
-        // If it was blocked before, that was somebody else; the same if one is already pending.
+        // If it was already blocked, the caller has blocked it. One that is already pending is the caller's, too.
         let wasBlocked = sigismember(&before, SIGPIPE) == 1
         let result = body()
         if !wasBlocked {

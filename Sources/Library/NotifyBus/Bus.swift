@@ -48,7 +48,7 @@ extension NotifyCenter.Bus {
     /// For any other bus this is a programming error, and ends the program with a message.
     public func disconnect() { core.disconnect() }
 
-    /// Makes a bus of `inProcess()` come back: centers are connected again, and what was posted meanwhile is heard.
+    /// Makes a bus of `inProcess()` come back: centers are connected again, and posts made meanwhile are heard.
     ///
     /// For any other bus this is a programming error, and ends the program with a message.
     public func reconnect() { core.reconnect() }

@@ -33,7 +33,7 @@ extension NotifyCenter {
 
         /// The current state.
         ///
-        /// It is known once there is an observer or somebody follows its changes; before that it is `foreground`.
+        /// It is known once there is an observer or the program follows its changes; before that it is `foreground`.
         public var state: State { State(core.state) }
 
         /// Whether this program follows the desktop; see `setFollowsDesktop(_:)`. The default is false.
@@ -64,8 +64,8 @@ extension NotifyCenter.Lifecycle {
     /// Reports to the agent which state this program is in, and suspends the task until that is in effect for all its
     /// observers.
     ///
-    /// What the user has set with `notify-lifecycle` takes precedence: then the agent notes the report for later,
-    /// and ``state`` does not change until the user releases it.
+    /// A state that the user has set with `notify-lifecycle` takes precedence: then the agent notes the report for
+    /// later, and ``state`` does not change until the user releases it.
     ///
     /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or `disconnected` if
     ///   the bus cannot be reached, `cancelled`, or `failed` with what the agent said.
@@ -79,8 +79,8 @@ extension NotifyCenter.Lifecycle {
     /// login session is active and not locked. Suspends the task until the agent has noted it.
     ///
     /// Set it in a program whose observers only serve what it shows. Anything that the agent can't determine has no
-    /// effect: if it does not know the focus, or there is no logind, the program stays in the foreground. What the
-    /// user sets with `notify-lifecycle`, and what the program reports, overrides the desktop. The user's
+    /// effect: if it does not know the focus, or there is no logind, the program stays in the foreground. A state that
+    /// the user sets with `notify-lifecycle`, or that the program reports, overrides the desktop. The user's
     /// configuration can make the agent ignore the focus or the session; see `notify-agent(8)`.
     ///
     /// If there is no agent, this returns, and an agent that comes later learns of it; so it does if this throws.
@@ -100,8 +100,8 @@ extension NotifyCenter.Lifecycle {
     /// Reports to the agent which state this program is in, and waits until that is in effect for all its
     /// observers. Blocks the thread.
     ///
-    /// What the user has set with `notify-lifecycle` takes precedence: then the agent notes the report for later,
-    /// and ``state`` does not change until the user releases it.
+    /// A state that the user has set with `notify-lifecycle` takes precedence: then the agent notes the report for
+    /// later, and ``state`` does not change until the user releases it.
     ///
     /// - Throws: ``NotifyBusError`` with the code `noAgent` if there is no lifecycle agent, `noBus` or
     ///   `disconnected` if the bus cannot be reached, `timedOut`, or `failed` with what the agent said.

@@ -106,8 +106,8 @@ extension NotifyCenter {
             Iterator(feed: feed)
         }
 
-        /// Ends the sequence: whoever asks the iterator after this has returned gets no notification. A task that was
-        /// already waiting for one may still get it.
+        /// Ends the sequence: a task that asks the iterator after this has returned gets no notification. A task that
+        /// was already waiting for one may still get it.
         public func cancel() {
             feed.cancel()
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The whole interface of this package is declared in this module. What does the work is in NotifyCore, which needs neither
-// Dispatch nor Swift's concurrency library: the commands and the C library are built on it and carry neither. Each public
-// type here holds the core's type of the same name, which can change without a change of the interface. This module adds
-// what a Swift program expects on top: dispatch queues, tasks and asynchronous sequences.
+// The whole interface of this package is declared in this module. The implementation is in NotifyCore, which needs
+// neither Dispatch nor Swift's concurrency library: the commands and the C library are built on it and carry neither.
+// Each public type here holds the core's type of the same name, which can change without a change of the interface.
+// This module adds what a Swift program expects on top: dispatch queues, tasks and asynchronous sequences.
 package import NotifyCore
 
 package typealias CoreCenter = NotifyCore.NotifyCenter

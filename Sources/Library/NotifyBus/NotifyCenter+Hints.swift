@@ -3,7 +3,7 @@
 /// What all traits that look at something share.
 extension NotifyCenter {
     /// Runs a closure now, and again whenever something of a subject was posted or may have been: also when the bus is
-    /// back, and when this program comes to the foreground. What comes while the closure runs is one more run.
+    /// back, and when this program comes to the foreground. Posts that come while the closure runs cause one more run.
     ///
     /// Returns when the task is cancelled, also before the registration is live, or the center is closed.
     ///

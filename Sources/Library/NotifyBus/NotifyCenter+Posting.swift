@@ -11,8 +11,8 @@ extension NotifyCenter {
     /// This never blocks. A post is written at once or, if there is no connection yet or the bus does not keep up, queued in
     /// the center, which opens a connection and writes what is queued when it can. Up to 4,096 posts are queued
     /// individually; beyond that, a post whose name is already queued is coalesced with the queued one, and new names are
-    /// queued up to 65,536 in all. Posts from one thread reach each observer in order. It is not an error if nobody
-    /// observes the name.
+    /// queued up to 65,536 in all. Posts from one thread reach each observer in order. It is not an error if the name
+    /// has no observer.
     ///
     /// So a post that has returned may still be waiting: without a bus it waits until there is one. ``connectionChanges()``
     /// and ``isConnected`` say whether there is, ``waitingPosts`` how many wait, and those that were waiting when the center
@@ -20,8 +20,8 @@ extension NotifyCenter {
     /// know that what was posted is written, `flush()` afterwards.
     ///
     /// The bus does not keep up when it is not reading; dbus-broker also when it has not yet written the last 256 posts
-    /// to observers that read promptly. This keeps a storm of posts from piling up in the bus until it disconnects
-    /// somebody.
+    /// to observers that read promptly. This keeps a storm of posts from piling up in the bus until it disconnects a
+    /// program.
     ///
     /// When the program returns from `main` or calls `exit`, queued posts are written first, for at most 1 second.
     /// `_exit`, `exec` and signals end it immediately, and queued posts are lost.
@@ -73,7 +73,7 @@ extension NotifyCenter {
     ///
     /// - Parameter timeout: how long to wait; nil means without limit.
     /// - Throws: ``NotifyBusError`` with the code `timedOut`, `noBus` or `disconnected` if the bus is away, `failed` if the
-    ///   system has no thread or descriptor left, or `closed`. What was posted goes on waiting.
+    ///   system has no thread or descriptor left, or `closed`. The posts go on waiting.
     @available(*, noasync, message: "It blocks the thread; use 'await flush()'.")
     public func flush(timeout: Duration?) throws(NotifyBusError) {
         try rethrowing { () throws(CoreError) in try core.flush(timeout: timeout) }
@@ -84,7 +84,7 @@ extension NotifyCenter {
     /// To have every single post delivered, flush at least once in 4,096 posts: then none is coalesced.
     ///
     /// - Throws: ``NotifyBusError`` with the code `noBus` or `disconnected` if the bus is away, `closed`, or `cancelled`.
-    ///   What was posted goes on waiting.
+    ///   The posts go on waiting.
     public func flush() async throws(NotifyBusError) {
         let written = Completion<Void>()
         core.flush { written.complete($0) }

@@ -16,8 +16,8 @@ import NotifyCore
 /// posting and, once there are observers, one for reading. It can be used from any thread. If the bus goes away, the
 /// center reconnects and registers every observer again.
 ///
-/// A center lives as long as you keep it or one of its observations. Releasing it does not block; what was posted before
-/// there was a connection is still written if there is a bus.
+/// A center lives as long as you keep it or one of its observations. Releasing it does not block; posts from before
+/// there was a connection are still written if there is a bus.
 public final class NotifyCenter: Sendable {
     /// The center for the session bus, shared by the whole process.
     public static let session = NotifyCenter(CoreCenter.session)
@@ -59,11 +59,11 @@ public final class NotifyCenter: Sendable {
 
     /// Whose posts the observers of this center can hear.
     ///
-    /// In a Flatpak a proxy stands between the program and the bus, and lets nobody's posts in, not even the program's
-    /// own, which come from another connection. With the permission `--talk-name=org.notifybus.Relay1` the agent's relay
-    /// hears for the program, and the answer is ``Visibility/everyone``; so it is with access to the whole bus. Otherwise,
-    /// or if there turns out to be no relay when the first observer is added, it is ``Visibility/ownProgram``. Posts go out
-    /// in any case, and names that begin with `self.` need no bus.
+    /// In a Flatpak a proxy stands between the program and the bus, and lets no posts in, not even the program's own,
+    /// which come from another connection. With the permission `--talk-name=org.notifybus.Relay1` the agent's relay
+    /// hears for the program, and the answer is ``Visibility/everyone``; so it is with access to the whole bus.
+    /// Otherwise, or if there turns out to be no relay when the first observer is added, it is
+    /// ``Visibility/ownProgram``. Posts go out in any case, and names that begin with `self.` need no bus.
     ///
     /// The answer comes from `/.flatpak-info`, which is read once in a process; see flatpak-metadata(5). Where another
     /// sandbox has a proxy, set the environment variable `NOTIFYBUS_RELAY` to `yes`; with `no` the relay is not used.

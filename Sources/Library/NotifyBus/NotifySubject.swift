@@ -80,7 +80,7 @@ extension NotifySubject: CustomStringConvertible {
 
 /// What names begin with, compared byte by byte: 1 to 511 bytes of UTF-8 without NUL, as in a name.
 ///
-/// A string literal is a prefix: `.prefix("com.example.")`. What comes before its end need not be a dot.
+/// A string literal is a prefix: `.prefix("com.example.")`. It need not end in a dot.
 public struct NotifyPrefix: Hashable, Sendable {
     package let prefix: NamePrefix
 

@@ -156,7 +156,7 @@ extension CoalescingQueue: Hashable where Element: Hashable {
 
 extension CoalescingQueue: Sendable where Element: Sendable, Element.Name: Sendable {}
 
-/// First in, first out. Both take constant time on average, and what was taken is no longer kept in memory.
+/// First in, first out. Both take constant time on average, and elements that were taken are no longer kept in memory.
 @usableFromInline
 package struct Fifo<Element> {
     @usableFromInline var elements: [Element?]

@@ -22,7 +22,7 @@ package struct NamePrefix: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { string }
 
-    /// The pattern that stands for it. What comes before the asterisk need not end in a dot.
+    /// The pattern that stands for it. The part before the asterisk need not end in a dot.
     package var pattern: String { string + "*" }
 
     /// Whether nothing but names that stay in the process begins with it.

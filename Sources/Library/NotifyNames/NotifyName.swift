@@ -162,7 +162,7 @@ extension NotifyName {
             } else if begins(with: "user.uid.") {
                 let digits = name.dropFirst("user.uid.".utf8.count).prefix { $0 != UInt8(ascii: ".") }
                 let text = String(decoding: digits, as: UTF8.self)
-                // Each user has one spelling: `user.uid.+7` and `user.uid.007` belong to nobody.
+                // Each user has one spelling: `user.uid.+7` and `user.uid.007` belong to no user.
                 let number = UInt32(text).flatMap { String($0) == text ? $0 : nil }
                 self = .owned(by: number)
             } else {

@@ -50,7 +50,7 @@ extension AgentInterface {
         package var launches: [LaunchStatus] = []
         /// What is wrong with the agent's settings, for display.
         package var faults: [String] = []
-        /// Who has the focus; nil if no source knows.
+        /// The program that has the focus; nil if no source knows.
         package var focus: FocusEntry?
         /// Whether programs nap, for display.
         package var naps = ""

@@ -7,7 +7,7 @@ package import NotifyNames
 
 /// A private connection to a bus: messages in, messages out.
 ///
-/// A ``Handshake`` opens it. What is sent before waits until the bus has authenticated it.
+/// A ``Handshake`` opens it. Messages sent earlier wait until the bus has authenticated it.
 ///
 /// It is used by one thread at a time, which its owner ensures.
 package final class BusConnection {
@@ -84,7 +84,7 @@ package final class BusConnection {
             return
         }
         if events & Int16(POLLOUT) != 0 { output.flush(to: descriptor) }
-        // Even after a hang-up, what the bus had sent before is still there, and is read to its end.
+        // Even after a hang-up, the data that the bus had sent before is still there, and is read to its end.
         guard events & ~Int16(POLLOUT) != 0, let count = reader.fill(from: descriptor) else { return }
         if count == 0 { hasEnded = true }
         readCount &+= UInt64(count)
@@ -93,8 +93,8 @@ package final class BusConnection {
     /// Whether another process goes on reading with a duplicate of the socket.
     private var isLeft = false
 
-    /// Reads nothing any more, and ends without ending the connection on the bus: somebody else goes on reading with a
-    /// duplicate of the socket.
+    /// Reads nothing any more, and ends without ending the connection on the bus: another process goes on reading with
+    /// a duplicate of the socket.
     ///
     /// - Returns: what has been read and not taken.
     package func leave() -> [UInt8] {
@@ -137,8 +137,8 @@ package final class BusConnection {
         case .message(let message):
             // A post is compared with the expected bytes instead, and a call validated when its arguments are read.
             if message.looksLikePost || message.kind == .call || message.kind == .longCall { return message }
-            // What the bus says itself needs no validation: the first messages would take a seventh of the instructions of
-            // a short program.
+            // Messages from the bus itself need no validation: validating the first ones would take a seventh of the
+            // instructions of a short program.
             guard message.isFrom(BusMessage.busName) || message.isValid else { return BusMessage(kind: .invalid) }
             return message
         case .passedOver:
@@ -229,7 +229,7 @@ package final class BusOutput {
     package private(set) var count = 0
     /// Since when the socket has accepted nothing; nil if nothing is queued.
     private(set) var stalledSince: MonotonicTime?
-    /// Whether the other side has stopped reading. What it has yet to say is still read.
+    /// Whether the other side has stopped reading. Its remaining messages are still read.
     package private(set) var isBroken = false
 
     package init() {}
@@ -273,7 +273,7 @@ package final class BusOutput {
     /// Queues bytes, to be written by `flush`.
     package func append(_ bytes: UnsafeRawBufferPointer) {
         if isEmpty { stalledSince = .now }
-        // What was sent of a piece is freed with it, so it must not grow for ever.
+        // The sent part of a piece is freed along with it, so a piece must not grow for ever.
         if pieces.last.map({ $0.descriptors.isEmpty && $0.bytes.count < BusOutput.pieceSize }) == true {
             pieces[pieces.count - 1].bytes.append(contentsOf: bytes)
         } else {

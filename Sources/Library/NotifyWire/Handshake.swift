@@ -19,7 +19,7 @@ package final class Handshake {
     /// How long a bus may take, in milliseconds.
     package static let usualLimit: Int64 = 10_000
 
-    /// What is being opened. What is sent on it waits.
+    /// The connection that is being opened. Messages sent on it wait.
     package let connection: BusConnection
     /// When the bus must have accepted the connection.
     package let limit: MonotonicTime
@@ -32,7 +32,7 @@ package final class Handshake {
     /// Has the socket closed in the child of fork(2). Forks wait while it is opened and not yet marked.
     private var mark: OpaquePointer?
 
-    /// Who authenticates, until the bus has let us in.
+    /// The way to authenticate, until the bus has let us in.
     private enum Way {
         /// libdbus: its half of the connection.
         case libdbus(OpaquePointer)

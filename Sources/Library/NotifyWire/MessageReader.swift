@@ -37,7 +37,7 @@ package final class MessageReader {
     package static let longestCall = 16_777_216
     /// How much of a message is kept in a stream that begins anywhere: no post is longer.
     private static let longestAnywhere = 4_096
-    /// How long a header may be there. What falsely looks like the start of a message must not hide many others.
+    /// How long a header may be there. Bytes that falsely look like the start of a message must not hide many messages.
     private static let longestHeadAnywhere = 65_536
     /// How much of a torn message is kept: enough for the end of a post.
     package static let fragmentLength = 1_024
@@ -125,7 +125,7 @@ package final class MessageReader {
     /// How many bytes there is room for.
     package var capacity: Int { buffer.count }
 
-    /// Ends the stream. What looked like the start of a message that never completed may hide others.
+    /// Ends the stream. Bytes that looked like the start of a message but were never completed may hide others.
     package func finish() {
         isOver = true
     }

@@ -2,11 +2,12 @@
 
 import Glibc
 
-/// A descriptor of ours in a program of somebody else's, which may close all that it has, as daemons do. The number may
-/// then belong to something else, which must not be read, written or closed.
+/// A descriptor of this library in a program that may close all its descriptors, as daemons do. The number may then
+/// belong to something else, which must not be read, written or closed.
 ///
-/// Sockets and pipes have an identity each. What has none in a file system, such as eventfd(2) and timerfd_create(2),
-/// has one together: there the check finds out that the number is closed, or is a file, a socket or a pipe.
+/// Sockets and pipes have an identity each. Descriptors that belong to no file, such as those of eventfd(2) and
+/// timerfd_create(2), share one: for these the check notices when the number is closed, or has become a file, a socket
+/// or a pipe.
 package struct OwnDescriptor: Sendable {
     package let number: Int32
     private let device: dev_t

@@ -44,8 +44,8 @@
     /// NotificationCenter.default.post(SettingsChanged(), subject: settings)  // Other programs hear the name.
     /// ```
     ///
-    /// A message that the program posts is posted on the bus once, and a name that others post becomes one message. What its own
-    /// center posts does not become a message, as the program has had it.
+    /// A message that the program posts is posted on the bus once, and a name that others post becomes one message.
+    /// Posts of its own center do not become messages, as the program has had them.
     public final class NotifyMessageBridge: Sendable {
         private let observation: NotifyCenter.Observation
         private let token: NotificationCenter.ObservationToken

@@ -14,7 +14,7 @@
     /// Notifications are handled one at a time and in order. Up to 4,096 wait individually, then one per name.
     ///
     /// A graceful shutdown ends it at once, even if the bus does not answer and nothing is registered yet. A closure that is
-    /// running goes on to its end; what waits is dropped.
+    /// running goes on to its end; waiting notifications are dropped.
     public struct NotifyService: Service {
         private let center: NotifyCenter
         private let subject: NotifySubject

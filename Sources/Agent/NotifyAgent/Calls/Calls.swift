@@ -33,7 +33,7 @@ extension Agent {
 
     private func take(_ request: Request, _ call: BusCall, by caller: Caller) throws(BusFault) {
         let sender = call.sender
-        // Who wants no answer is asking nothing.
+        // A caller that wants no answer is asking nothing.
         if !call.wantsReply, request.isQuestion { return }
         if request.concernsOthers, let confinement = caller.confinement { throw BusFault(confinement) }
         switch request {
@@ -239,7 +239,7 @@ enum Request {
     case setState(Target, LifecycleState, freezes: Bool)
     /// For everyone if there is no target.
     case release(Target?)
-    /// 0 for nobody.
+    /// 0 for no process.
     case setForeground(Int32)
     case setNameState(NotifyName, UInt64)
     case swapNameState(NotifyName, UInt64, UInt64)

@@ -20,15 +20,16 @@ package final class Intake {
         deinit { intake.turns.end(charge) }
     }
 
-    /// How long calls are handled before the bus is read again, in nanoseconds. It must be short: what a bus keeps for the
-    /// agent is one queue of everybody's calls, and all of it must be read before another user's call is found behind it.
+    /// How long calls are handled before the bus is read again, in nanoseconds. It must be short: a bus keeps the calls
+    /// of all callers to the agent in one queue, and all of it must be read before another user's call is found behind
+    /// it.
     private static let slice: Int64 = 100_000
     /// How long the bus is read between two slices as long as there is something to read, in nanoseconds. A dbus-broker passes
     /// on a few hundred calls at a time, which takes less: a slice after each would take half of the time that it takes to read
     /// a flood, and all that is behind it.
     private static let reading: Int64 = 1_000_000
 
-    /// What follows a call is something that must not overtake the calls of a connection.
+    /// A follower is work that must not overtake the calls of a connection.
     typealias Turns = CallTurns<BusCall, () -> Void>
 
     /// How long small calls go first once a large one may begin, and how long an answer of the bus is waited for before it is
@@ -211,7 +212,7 @@ package final class Intake {
     }
 }
 
-/// What handles the calls of a connection: owners take turns, so that nobody's calls wait for all of somebody else's.
+/// What handles the calls of a connection: owners take turns, so that no owner's calls wait for all those of another.
 package protocol CallHandler: BusPeer {
     var receiver: Receiver { get }
     var identity: Identity { get }
@@ -219,7 +220,7 @@ package protocol CallHandler: BusPeer {
     /// Whether a call may begin, if it is its turn; and whether it may as soon as it arrives.
     var mayBegin: Bool { get }
     var mayBeginAtOnce: Bool { get }
-    /// Calls that may come faster than they are handled, and that nobody repeats if they are refused.
+    /// Calls that may come faster than they are handled, and that their callers don't repeat if they are refused.
     var statements: [String] { get }
     /// It is a call's turn. It counts until it is released.
     func begin(_ call: BusCall, by caller: Caller) throws(BusFault)
@@ -231,7 +232,8 @@ extension CallHandler {
     package var readsLargeCallsLater: Bool { true }
 
     /// A bus that accepts nothing for that long has stopped, or counts so much as under way from this connection that it no
-    /// longer reads from it. Then nobody is served. A new one has a new connection, with which observers register again.
+    /// longer reads from it. Then no caller is served. A new one has a new connection, with which observers register
+    /// again.
     package var stallLimit: Int64? { 10_000 }
 
     package func refuses(_ call: BusCall.Head) -> Bool {

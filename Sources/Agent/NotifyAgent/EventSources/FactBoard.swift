@@ -52,7 +52,7 @@ package final class FactBoard {
         announce(pace.due)
     }
 
-    /// What a source has reported no longer counts.
+    /// Nothing that a source has reported counts any more.
     func forget(_ source: String) { news[source] = nil }
 
     /// Takes everything.

@@ -40,7 +40,7 @@ final class GnomeSource: Source {
         (self.units, self.folder) = (units, folder)
     }
 
-    /// The slice of the user's applications, if the desktop is GNOME: elsewhere nobody writes the attribute.
+    /// The slice of the user's applications, if the desktop is GNOME: elsewhere nothing writes the attribute.
     static func units(_ environment: [String: String]) -> String? {
         let desktops = (environment["XDG_CURRENT_DESKTOP"] ?? "").split(separator: ":")
         guard desktops.contains("GNOME"), let own = ProcessFolder(of: ProcessHandle.own)?.unifiedCgroup else {

@@ -25,7 +25,7 @@ package enum JSONValue: Equatable, Sendable {
 
 /// Reads a JSON text in the parts in which it comes, so that nothing is left to do at the end of a long one.
 ///
-/// What is not wanted is passed over, and not looked at closely.
+/// Values that are not wanted are passed over, and not looked at closely.
 package struct JSONReader {
     private enum Next { case value, key, colon, comma, nothing }
     private enum Token { case none, key, string, other }

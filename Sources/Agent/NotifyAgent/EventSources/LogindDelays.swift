@@ -14,7 +14,7 @@ final class LogindDelays {
     private var locks: [Delay: Int32] = [:]
     private var asked: Set<Delay> = []
     private var logind: Service?
-    /// Whether there is something to be delayed: what has begun already can't be.
+    /// Whether there is something to be delayed: sleep or shutdown that has already begun can't be.
     private var mayDelay = false
     /// Asks again for what logind has refused.
     private var retry: Retry?
@@ -72,7 +72,7 @@ final class LogindDelays {
                     return
                 }
                 retry?.reset()
-                // One that came too late or for nobody is given back.
+                // One that came too late, or that is not wanted any more, is given back.
                 guard locks[delay] == nil, wanted.contains(delay), mayDelay else {
                     values.closeDescriptors()
                     return take()

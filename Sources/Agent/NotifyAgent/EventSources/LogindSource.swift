@@ -6,7 +6,7 @@ import NotifyCore
 /// What logind knows of the user's sessions: which are active, which are locked, and whether the machine goes to sleep.
 /// See org.freedesktop.login1(5).
 ///
-/// It looks at properties alone: the signals Lock and Unlock are requests, which nobody need follow.
+/// It looks at properties alone: the signals Lock and Unlock are requests, which no program need follow.
 final class LogindSource: Source, ServiceClient {
     static let path = "/org/freedesktop/login1"
     static let manager = "org.freedesktop.login1.Manager"
@@ -45,7 +45,7 @@ final class LogindSource: Source, ServiceClient {
     private var knownSleep: Int64?
     /// Whether that said that the machine has woken, since it last fell asleep.
     private var hasWokenByClock = false
-    /// Whether logind has said nothing of that: what it says now about an imminent sleep may be about the one that is over.
+    /// Whether logind has said nothing of that: if it announces a sleep now, that may be the one that is over.
     private var mayBeLeftOver = false
     private var clock: ClockWatch?
     /// Asks again whether the machine is still about to sleep.
@@ -83,7 +83,7 @@ final class LogindSource: Source, ServiceClient {
     /// Has logind wait with one of these until `letGo`, from now on, or no longer.
     func delay(_ wanted: Set<LogindDelays.Delay>) { delays.want(wanted) }
 
-    /// Whoever is to know of the sleep or the shutdown that has begun knows of it.
+    /// All programs that are to know of the sleep or the shutdown that has begun know of it.
     func letGo() { delays.letGo() }
 
     // MARK: - Being there
@@ -153,7 +153,7 @@ final class LogindSource: Source, ServiceClient {
                 continue
             }
             paths[path] = id
-            // What is known of it stays until the answer has come.
+            // The known facts about it stay until the answer has come.
             sessions[id] = logins.sessions[id].flatMap { $0.user == owner ? $0 : nil } ?? Logins.Session(user: owner)
         }
         logins.sessions = sessions
@@ -192,7 +192,7 @@ final class LogindSource: Source, ServiceClient {
         }
     }
 
-    /// Asks logind; when all is answered, what it comes to is said.
+    /// Asks logind; when everything is answered, the result is reported.
     private func ask(_ question: (Service, @escaping () -> Void) -> Void) {
         guard let logind else { return }
         openQuestions += 1
@@ -270,7 +270,8 @@ final class LogindSource: Source, ServiceClient {
         endingHasChanged()
     }
 
-    /// What elogind has said a second time just before the machine slept is read when it has woken. Then it is no longer so.
+    /// A second announcement of elogind's, just before the machine slept, is read when it has woken. Then it is no
+    /// longer true.
     private func askWhetherItSleeps() {
         ask { [self] logind, isAnswered in
             logind.properties(of: LogindSource.manager, at: LogindSource.path) { [self] values in

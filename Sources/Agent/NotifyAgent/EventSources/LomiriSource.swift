@@ -3,8 +3,8 @@
 import NotifyCoordinator
 import NotifyCore
 
-/// The programs that Lomiri stops while nobody looks at them, and lets continue. It says so on the session bus, after it has
-/// done it.
+/// The programs that Lomiri stops while the user is not looking at them, and lets continue. It says so on the session
+/// bus, after it has done it.
 ///
 /// Anybody can say it, so nothing is believed: it is an occasion to look at these processes at once, instead of within a
 /// second.

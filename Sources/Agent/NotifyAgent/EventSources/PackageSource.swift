@@ -7,7 +7,7 @@ import NotifyNames
 /// Packages that were installed, removed or upgraded: changes to the databases of dpkg and rpm.
 ///
 /// A package manager writes its database several times in the course of a transaction, and holds a lock on a file all the
-/// while. What it has written is posted once, when nobody holds the lock any more.
+/// while. Its changes are posted once, when no process holds the lock any more.
 final class PackageSource: Source {
     static let name: NotifyName = "org.notifybus.system.packages"
 
@@ -34,7 +34,7 @@ final class PackageSource: Source {
             )
         }
 
-        /// Whether somebody holds one of its locks. See proc_locks(5).
+        /// Whether a process holds one of its locks. See proc_locks(5).
         var isLocked: Bool {
             let held = SystemFile.text(of: "/proc/locks")?.split(separator: "\n") ?? []
             return locks.contains { name in
@@ -94,7 +94,7 @@ final class PackageSource: Source {
         timer = driver?.loop.after(PackageSource.pause) { [weak self] in self?.settle() }
     }
 
-    /// While the lock is held nothing is posted: whoever gives it up closes its file, and that is an event.
+    /// While the lock is held nothing is posted: the process that gives it up closes its file, and that is an event.
     private func settle() {
         timer = nil
         let over = changed.filter { !databases[$0].isLocked }

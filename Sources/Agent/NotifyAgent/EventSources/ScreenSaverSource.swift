@@ -86,6 +86,6 @@ private final class ScreenSaver: ServiceClient {
     }
 
     func serviceIsAway(_ reason: String) { tell(.away) }
-    /// Whether it is active is not known, and what it said last stays.
+    /// It is not known whether it is active, and its last report stays.
     func serviceIsSilent(_ reason: String) { tell(.silent(reason)) }
 }

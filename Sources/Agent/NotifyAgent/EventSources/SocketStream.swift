@@ -118,7 +118,7 @@ final class StreamBuffer {
         bytes += new
         var rest = bytes[...]
         while try handle(&rest) {}
-        // Once for all: what is behind moves.
+        // Once for all, as this moves the remaining bytes.
         let count = bytes.count - rest.count
         rest = []
         if count > 0 { bytes.removeFirst(count) }

@@ -61,7 +61,7 @@ struct DecidingSource: Sendable {
     /// Those that say which program has the focus.
     static let ofFocus = ["gnome", "x11", "sway", "niri", "hyprland", ShellSource.name]
 
-    /// In order of precedence. What may block is on a thread of its own.
+    /// In order of precedence. A source that may block is on a thread of its own.
     static let all = [
         DecidingSource("logind") { LogindSource(user: $0.user, on: $0.machine) },
         DecidingSource("gnome", unless: { $0.absence ?? GnomeSource.obstacle }) { environment in

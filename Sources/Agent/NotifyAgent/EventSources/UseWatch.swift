@@ -133,7 +133,7 @@ private final class SoundPlayers {
         if stream?.ask(question, SoundPlayers.question) != true { end() }
     }
 
-    /// Without a server nobody plays.
+    /// Without a server no process plays.
     private func end() { (stream, questions, processes) = (nil, nil, []) }
 
     private func fail() {

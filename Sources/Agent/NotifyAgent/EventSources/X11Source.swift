@@ -40,7 +40,7 @@ final class X11Source: Source {
     /// Why the display of this environment can't be watched; nil if it can.
     static func obstacle(_ environment: [String: String]) -> String? {
         if environment["DISPLAY"] == nil { return "$DISPLAY is not set" }
-        // Its X server has only some of the windows, and would take the others for nobody.
+        // Its X server has only some of the windows: while another one has the focus, it would report that none has it.
         if environment["WAYLAND_DISPLAY"] != nil || environment["XDG_SESSION_TYPE"] == "wayland" {
             return "this is a Wayland session: its X server does not see every window"
         }
@@ -84,8 +84,8 @@ final class X11Source: Source {
         return true
     }
 
-    /// Looks until nothing has happened meanwhile: what comes with the answers is in libxcb's own queue, and poll(2) does
-    /// not see it.
+    /// Looks until nothing has happened meanwhile: events that come with the answers are in libxcb's own queue, and
+    /// poll(2) does not see them.
     private func follow(mustAsk: Bool, follows: Bool = false) {
         guard let server, let driver else { return }
         let began = MonotonicTime.now

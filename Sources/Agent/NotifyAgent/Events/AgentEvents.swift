@@ -137,7 +137,7 @@ extension Agent {
 
     /// - Returns: what is to be posted later.
     private func publish(_ changes: LoginEvents.Changes) -> [EventChange] {
-        // What waits for changes that are overtaken by now goes out first.
+        // Posts that wait for changes that are overtaken by now go out first.
         if changes.before.contains(where: \.isPosted) { postWhatWaits() }
         publish(changes.before)
         return changes.after
@@ -179,7 +179,8 @@ extension Agent {
 
 // What follows from the focus.
 extension Agent {
-    /// Handles what sources report, before the coordinator does: who loses the focus hears it before the state changes.
+    /// Handles what sources report, before the coordinator does: a program that loses the focus hears it before its
+    /// state changes.
     func applyFocus(_ news: [String: SourceNews]) {
         guard events.followsFocus else { return }
         var sources = coordinator.sources

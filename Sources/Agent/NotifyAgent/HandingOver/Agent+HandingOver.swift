@@ -49,7 +49,7 @@ extension Agent {
         guard handingOver != .no, !isOver else {
             return leaves ? leave(then: completion) : end { completion(nil) }
         }
-        // What it waits for has a limit.
+        // The handover that this waits for has a time limit.
         _ = loop.after(Agent.pause) { [self] in finish(leaves: leaves, then: completion) }
     }
 

@@ -63,7 +63,7 @@ extension Agent {
         askForHeritage(until: .now + Agent.patience, then: proceed)
     }
 
-    /// Asks whoever is the agent to hand over; its successor, if it has handed over to another one meanwhile.
+    /// Asks the current agent to hand over; its successor, if it has handed over to another one meanwhile.
     private func askForHeritage(until limit: MonotonicTime, then completion: @escaping (Bequest?) -> Void) {
         link.findOwner(of: AgentInterface.name) { [self] owner in
             guard case .success(let owner) = owner, !isOver else { return completion(nil) }
@@ -154,7 +154,7 @@ extension Agent {
         guard var predecessor = inheritance.predecessor else { return completion() }
         guard let bequest = predecessor.bequest.take() else { return }
         close(bequest.heritage)
-        // What comes behind this is heard here.
+        // This agent hears posts behind the mark itself.
         let mark = UInt64.random(in: 1...(.max))
         link.tell(
             predecessor.name,

@@ -33,7 +33,7 @@ package struct Bequest: Sendable {
         return fstat(descriptor, &facts) == 0 && facts.st_mode & S_IFMT == S_IFSOCK
     }
 
-    /// Closes both, without ending the connection for those who have duplicates.
+    /// Closes both, without ending the connection for processes that have duplicates.
     package func close() {
         Glibc.close(heritage)
         Glibc.close(socket)

@@ -7,7 +7,7 @@ import NotifyNames
 /// What an agent leaves to the next one, as bytes: a number that says how to read the rest, and an a{sv} in the
 /// serialized form of D-Bus, little-endian.
 package struct Estate: Equatable {
-    /// Another version can't be read. What a later one only adds goes by new keys.
+    /// Another version can't be read. Values that a later one only adds have new keys.
     private static let version: UInt32 = 1
     private static let maximumValues = 4_194_304
 

@@ -152,7 +152,7 @@ extension Identity.Client {
         // Only programs of the agent's own user are told apart.
         let sandboxed = AppIdentity.sandboxedApplication(label: label, cgroups: look.cgroups)
         let program = sandboxed.map { Owner.Program.sandbox($0) } ?? .process(process.pid)
-        // The signs of a sandbox. Each is trusted: nobody gains anything by being taken for sandboxed.
+        // The signs of a sandbox. Each is trusted: no program gains anything by being taken for sandboxed.
         let isFlatpak = look.hasFlatpakMark || look.cgroups.contains(where: AppIdentity.isFlatpak)
         let sandbox = AppIdentity.snap(inLabel: label).map { "the snap \($0)" } ?? (isFlatpak ? "a Flatpak" : nil)
         self.init(

@@ -106,8 +106,8 @@ final class ProcessHandle: Sendable {
     /// The directory of its version 2 cgroup; nil if that is the root, or can't be determined.
     var cgroup: String? { read { $0.cgroupFolder } }
 
-    /// Whether a user may currently stop and continue it: what it has become by executing a set-user-ID program no
-    /// longer belongs to its user.
+    /// Whether a user may currently stop and continue it: once it has executed a set-user-ID program, it no longer
+    /// belongs to its user.
     func mayBeStopped(by other: UInt32) -> Bool {
         if other == 0 { return true }
         return other == user && read { $0.users?.areAll(other) } == true

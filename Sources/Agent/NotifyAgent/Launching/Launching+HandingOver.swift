@@ -47,11 +47,11 @@ extension Launching {
 
     /// The stream of the agent before this one has been read up to where this one hears everything.
     ///
-    /// - Parameter completion: called once it is known who has posted what was in it. Whoever has may leave as soon as that
+    /// - Parameter completion: called once the senders of the posts in it are known. They may leave as soon as that
     ///   agent's connection ends.
     func streamIsRead(then completion: @escaping () -> Void) {
         whenIdentified = completion
-        // What both have heard has come by then, and who has posted names that have an owner is known.
+        // By then the posts that both have heard have come, and the senders of names that have an owner are known.
         link.callBus("GetId", []) { [self] _ in
             if unidentified.pass(Launching.identification) { allIsKnown() }
         }

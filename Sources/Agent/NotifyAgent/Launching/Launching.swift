@@ -100,8 +100,9 @@ final class Launching: PostListener {
         statesHaveChanged()
     }
 
-    /// The states of names may have changed, on which entries depend. A state is known before it is posted: what does not
-    /// hold any more keeps back that post, and what holds now waits for it, so that both are one start.
+    /// The states of names may have changed, on which entries depend. A state is known before it is posted: a condition
+    /// that does not hold any more keeps back that post, and one that holds now waits for it, so that both are one
+    /// start.
     func statesHaveChanged() {
         if launcher.isEmpty { return }
         let number = lastQuestion + 1
@@ -347,7 +348,7 @@ final class Launching: PostListener {
         if !possible.isEmpty { handle(.mayObserve(connection, possible, subjects, isNew: isNew)) }
     }
 
-    /// The process that owns the name of an entry is known: what it has observed so far is the program's.
+    /// The process that owns the name of an entry is known: the names that it has observed so far are the program's.
     private func programIsKnown(_ id: LaunchID) {
         let pid = names?.owner(of: id)
         let connections = environment.connections().filter { environment.process($0)?.pid == pid }
@@ -379,7 +380,7 @@ final class Launching: PostListener {
     /// All names that start something.
     var subjects: Subjects { launcher.subjects }
 
-    /// What somebody must report because entries depend on it.
+    /// The subjects that must be reported because entries depend on them.
     var wanted: Subjects { launcher.subjects.union(Subjects(names: launcher.conditions)) }
 
     var entries: [AgentInterface.LaunchStatus] {

@@ -6,7 +6,7 @@ import NotifyCore
 /// The owners of the well-known names that entries activate.
 final class NameWatch {
     enum Change {
-        /// Somebody owns the name, or nobody does any more.
+        /// The name has an owner, or has none any more.
         case owned(Bool)
         /// The process of the owner is known, or can't be determined.
         case processIsKnown

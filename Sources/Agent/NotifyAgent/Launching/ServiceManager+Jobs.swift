@@ -77,7 +77,7 @@ extension ServiceManager {
             }
         }
         forgetUnit(of: id)
-        // The number may come from the name of a unit that somebody else has made.
+        // The number may come from the name of a unit that another program has made.
         let count = (counts[entry.title] ?? 0) &+ 1
         counts[entry.title] = count
         let unit = ServiceManager.stem(of: entry.title) + "\(count).service"
@@ -150,9 +150,10 @@ extension ServiceManager {
         }
     }
 
-    /// When the unit of an entry was last started: the service manager has nothing to do for a unit that somebody else has
-    /// started, and shares the job with whoever is starting it. It tests the conditions of a unit, even if there are none,
-    /// just before it starts it. Nil if this is not known, or nobody else can have started it.
+    /// When the unit of an entry was last started: the service manager has nothing to do for a unit that another client
+    /// has started, and if another client is starting it, the two share the job. It tests the conditions of a unit,
+    /// even if there are none, just before it starts it. Nil if this is not known, or no other client can have started
+    /// it.
     private func findBegin(
         of id: LaunchID,
         then completion: @escaping (Int64?) -> Void

@@ -46,7 +46,7 @@ final class ServiceManager: ServiceClient {
     private let bus: any ServiceBus
     /// nil while there is none, or it does not answer.
     private var manager: Service?
-    /// Whether nobody has looked for one yet.
+    /// Whether it is not known yet if there is one.
     private var isFirst = true
     private var watches: [String: Watch] = [:]
     /// The entries that are there: an answer about any other comes too late.

@@ -51,7 +51,7 @@ package final class EventLoop {
     private var lastNumber = 0
     /// What lives here until the thread ends.
     package var tenant: (any LoopTenant)?
-    /// What those who live here share, as long as one of them uses it.
+    /// What the tenants share, as long as one of them uses it.
     weak var files: LoopFiles?
     weak var inotify: LoopInotify?
     /// How long the longest uninterrupted piece of work has taken, in nanoseconds.

@@ -107,7 +107,7 @@ final class LoopFiles {
     }
 }
 
-/// The inotify instance that the others on a loop share. What each watches no other does.
+/// The inotify instance that the others on a loop share. No two of them watch the same thing.
 final class LoopInotify {
     private let loop: EventLoop
     private let inotify: Inotify
@@ -140,7 +140,7 @@ final class LoopInotify {
         return Watches(self, lastNumber)
     }
 
-    /// The watches of one of those who share it. They end with this value.
+    /// The watches of one of its users. They end with this value.
     final class Watches {
         private let owner: LoopInotify
         private let number: Int

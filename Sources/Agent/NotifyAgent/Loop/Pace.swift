@@ -3,7 +3,7 @@
 import Glibc
 import NotifyCore
 
-/// How often something may be done: what it costs is paid with a pause, and what has not been used adds up to a limit.
+/// How often something may be done: each time costs a pause, and unused time is saved, up to a limit.
 struct Pace {
     /// The time between two looks of many, in nanoseconds: fifty a second.
     static let pause: Int64 = 20_000_000

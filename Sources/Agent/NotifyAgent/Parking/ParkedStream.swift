@@ -29,7 +29,7 @@ final class ParkedStream {
                 // One too many is better than one too few.
                 all += subjects.names.filter { TornPost.isPossibleEnd(fragment, ofPostOf: $0.string) }
             }
-            // What was between here and the mark is lost: it may have been any of them.
+            // The posts between here and the mark are lost: they may have been of any of these names.
             return hasMark ? all : all + subjects.names.subtracting(all)
         }
     }
@@ -56,7 +56,7 @@ final class ParkedStream {
     private let mark: UInt64
     private let reader = MessageReader(.anywhere)
     private var names = NameCache()
-    /// Who is told of posts of some names, and of who has posted them, as they are read.
+    /// Told of posts of some names, and of their senders, as they are read.
     private var listener: (subjects: Subjects, hear: (NotifyName, String) -> Void)?
     private var outcome = Outcome()
     private var looksWithoutProgress = 0

@@ -4,8 +4,8 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// The duplicates of observers' sockets, by which the end of a connection is noticed, and what the bus has queued for a
-/// stopped process is read.
+/// The duplicates of observers' sockets, by which the agent notices the end of a connection, and reads what the bus has
+/// queued for a stopped process.
 final class Sockets {
     private let watcher: Watcher
     private var kept: [ConnectionID: Int32] = [:]

@@ -29,7 +29,7 @@ extension Relay {
         giveMemoryBack()
     }
 
-    /// What waited once is kept no longer than it is needed.
+    /// Memory that waiting posts have taken up is kept no longer than it is needed.
     private func giveMemoryBack() {
         guard table.hasShrunk else { return }
         table.memoryIsGivenBack()
@@ -52,14 +52,14 @@ extension Relay {
         }
     }
 
-    /// Does this when what has been posted so far is queued for a program.
+    /// Does this when all posts so far are queued for a program.
     func follow(_ name: String, _ work: @escaping () -> Void) {
         lastFollower += 1
         guard table.follow(lastFollower, for: name) else { return work() }
         followers[lastFollower] = work
     }
 
-    /// Queues posts for those who are to hear them, and does what has followed these, for a while.
+    /// Queues posts for the programs that are to hear them, and does the work that has followed these, for a while.
     func takeSteps() {
         let end = MonotonicTime.now.nanoseconds + Relay.slice
         while takeStep(), MonotonicTime.now.nanoseconds < end {}

@@ -58,8 +58,8 @@ final class Relay: CallHandler, PostListener {
     /// user.
     private static let ruleLimit = 256
 
-    /// How long posts are queued for those who are to hear them before the bus is read again, in nanoseconds. While
-    /// there is something to read, that takes most of the time: all programs' posts are in there.
+    /// How long posts are queued for the programs that are to hear them before the bus is read again, in nanoseconds.
+    /// While there is something to read, that takes most of the time: all programs' posts are in there.
     static let slice: Int64 = 500_000
 
     let receiver: Receiver
@@ -174,7 +174,7 @@ final class Relay: CallHandler, PostListener {
             return synchronize(call)
         }
         let request = try Request.read(call)
-        // Who wants no answer is asking nothing.
+        // A caller that wants no answer is asking nothing.
         if !call.wantsReply, request.isQuestion { return }
         let consequence: Consequence? =
             switch request {
@@ -222,7 +222,7 @@ final class Relay: CallHandler, PostListener {
         follow(sender) { [self] in carryOut(call, values) }
     }
 
-    /// What has been posted so far is queued for the caller.
+    /// All posts so far are queued for the caller.
     private func carryOut(_ call: BusCall, _ values: [BusValue]) {
         let sender = call.sender
         switch pending[PendingCall(call)]?.consequence {
@@ -292,8 +292,8 @@ final class Relay: CallHandler, PostListener {
     ///
     /// - Parameters:
     ///   - replaced: what is heard by these from then on.
-    ///   - undo: undoes the change if the bus refuses them; returns what need not be heard any more, and who need not wait any
-    ///     longer.
+    ///   - undo: undoes the change if the bus refuses them; returns what need not be heard any more, and the waiters
+    ///     that need not wait any longer.
     private func hear(
         _ subjects: Subjects,
         for client: String,
@@ -314,7 +314,7 @@ final class Relay: CallHandler, PostListener {
                 let (unheard, due) = undo(&table)
                 release(unheard)
                 endWaits(due)
-                // What others want as well may have been refused because of the rest.
+                // Names that others want as well may have been refused because of the rest.
                 let isLost = error.code == .disconnected || error.code == .closed
                 hearOneByOne(isLost ? Subjects() : table.needed(among: subjects), number)
             }
@@ -369,7 +369,7 @@ final class Relay: CallHandler, PostListener {
 
     /// Puts a program into a state, and tells the agent when it is in force.
     ///
-    /// The agent's connection may be ahead of this one: what was posted before the agent was asked comes first.
+    /// The agent's connection may be ahead of this one: posts made before the agent was asked come first.
     func tell(_ name: String, _ state: LifecycleState) {
         afterPosts { [self] in follow(name) { [self] in change(name, to: state) } }
     }

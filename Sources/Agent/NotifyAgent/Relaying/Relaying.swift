@@ -6,7 +6,7 @@ import NotifyNames
 
 /// The relay as the agent sees it. It is open while a program may need it, on a connection of its own.
 ///
-/// What one of them asks of the other is done soon, and not at once: neither is called in the middle of something.
+/// Requests of one to the other are carried out soon, and not at once: neither is called in the middle of something.
 final class Relaying {
     /// How long the relay stays open when it is not needed, in nanoseconds.
     private static let lingering: Int64 = 10_000_000_000

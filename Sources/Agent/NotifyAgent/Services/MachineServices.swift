@@ -84,7 +84,7 @@ private final class MachineConnection: BusPeer {
 
     func linkIsLost(_ error: NotifyBusError) {
         router.linkIsLost(hasBeenReady ? "the system bus went away" : error.description)
-        // Nobody waits for one.
+        // A bus that was never there is not waited for.
         if !hasBeenReady { giveUp(self) }
     }
 

@@ -83,7 +83,7 @@ enum Freezer {
 enum FreezeError: Error {
     /// It runs with the rights of another user.
     case noPermission
-    /// It could not be noted for those who are to let it continue if the agent is killed.
+    /// It could not be noted for the processes that are to let it continue if the agent is killed.
     case noMark
     /// An error number.
     case system(Int32)

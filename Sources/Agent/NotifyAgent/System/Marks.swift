@@ -101,17 +101,17 @@ package enum StoppedThing: Hashable, Sendable {
     }
 }
 
-/// Who wanted something to be stopped.
+/// Why something was stopped.
 package enum StopReason: String, Sendable { case nap, person }
 
-/// The folder in which agents note what they stop, before they stop it: what the file of an agent that is gone says is to
-/// continue. See ``MarkFile``.
+/// The folder in which agents note what they stop, before they stop it: everything in the file of an agent that is gone
+/// is to continue. See ``MarkFile``.
 ///
 /// Each agent has a file `frozen.PID.START.N`, for its process and when that started: so nothing is to be cleared away, whatever
-/// ends an agent, and agents of several buses don't get in each other's way. What an agent leaves stopped for the next one
-/// belongs to the process that guards it: see ``ThawGuard``.
+/// ends an agent, and agents of several buses don't get in each other's way. Things that an agent leaves stopped for
+/// the next one belong to the process that guards them: see ``ThawGuard``.
 package struct MarkFolder: Sendable {
-    /// More agents than anybody has had killed.
+    /// More agents than any user has had killed.
     private static let maximumFiles = 256
     /// How long the wait between two looks is, in milliseconds.
     private static let pause: Int32 = 50

@@ -34,7 +34,7 @@ enum ProcessTree {
         }
     }
 
-    /// - Parameter looks: at how many threads and children this may look; what it has looked at is subtracted.
+    /// - Parameter looks: how many threads and children this may look at; those that it has looked at are subtracted.
     private static func children(of pid: Int32, _ looks: inout Int) -> [Int32] {
         var children: [Int32] = []
         // A child belongs to the thread that has started it.

@@ -107,7 +107,7 @@ final class ProgramFreezer {
 
     private func freeze(_ folder: String, _ user: UInt32) -> Bool {
         guard belongs(folder, to: user),
-            // What has frozen it will also thaw it.
+            // If something else has frozen it, that will also thaw it.
             SystemFile.text(of: folder + "/cgroup.freeze") == "0\n", thawGuard.add(.cgroup(folder), .nap)
         else { return false }
         if Freezer.write("1", to: folder + "/cgroup.freeze") == 0 {
@@ -156,7 +156,7 @@ final class ProgramFreezer {
                 if stop.processes.contains(where: { $0.pid == pid }) { continue }
                 guard pid > 1, pid != ProcessHandle.own,
                     case .success((let member, _)) = ProcessHandle.open(pid, user: program.user),
-                    // What has stopped it will also let it continue.
+                    // If something else has stopped it, that will also let it continue.
                     member.mayBeStopped(by: program.user), member.state != UInt8(ascii: "T"),
                     thawGuard.add(member.asStopped, .nap)
                 else { continue }

@@ -17,8 +17,8 @@ enum SystemFile {
         return result
     }
 
-    /// The content of a file; nil if it can't be opened. What is not text in it is replaced: only the kernel's own words
-    /// are looked for, and names that others have chosen may stand beside them.
+    /// The content of a file; nil if it can't be opened. Bytes that are not text are replaced: only the kernel's own
+    /// words are looked for, and names that others have chosen may stand beside them.
     static func text(of path: String, limit: Int = maximumSize) -> String? {
         bytes(of: path, limit: limit).map { String(decoding: $0, as: UTF8.self) }
     }

@@ -160,8 +160,8 @@ package enum Thawing {
     /// may stay stopped.
     private static let adoptionLimit: Int64 = 3_000
 
-    /// Waits for the end of input, which is that of the agent, and lets everything continue that agents had stopped which are
-    /// gone; what the agent has left to this process, if no other agent takes it over in time.
+    /// Waits for the end of input, which is that of the agent, and lets everything continue that agents which are gone
+    /// had stopped; also the things that the agent has left to this process, if no other agent takes them over in time.
     package static func run(servesMachine: Bool) {
         // It is started as /proc/self/exe, which would be its name.
         linux_name_thread("notify-thaw")

@@ -51,7 +51,7 @@ final class Watchdogs {
             if isAnswered { return }
             isAnswered = true
             loop.cancel(timer)
-            // Without a service manager, or if it does not know the unit, nobody watches over it.
+            // Without a service manager, or if it does not know the unit, nothing watches over it.
             guard case .success(let values) = answer, case .variant(.number(_, let time))? = values.first,
                 // Without one it is 0, or infinity, which is all ones.
                 let time = UInt64(exactly: time), time > 0, time < .max

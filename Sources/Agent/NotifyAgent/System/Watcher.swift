@@ -5,7 +5,7 @@ import Glibc
 import NotifyCoordinator
 import NotifyCore
 
-/// Who is told what the watcher notices.
+/// Told what the watcher notices.
 protocol WatcherDelegate: AnyObject {
     func processHasEnded(_ process: ProcessID)
     /// A process was stopped, or continues.
@@ -175,7 +175,7 @@ final class Watcher {
         }
     }
 
-    /// Checks some of the suspects, and puts the others off until everybody else has had a turn.
+    /// Checks some of the suspects, and puts the others off until all other work has had a turn.
     private func check(_ rest: ArraySlice<UInt64>, of all: [UInt64]) {
         let end = MonotonicTime.now.nanoseconds + Watcher.slice
         for (index, number) in zip(rest.indices, rest) {

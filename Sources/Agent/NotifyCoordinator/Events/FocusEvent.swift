@@ -7,11 +7,11 @@ package struct FocusEvent {
     /// What is said.
     package enum Report: Equatable {
         case nothing
-        /// Nobody has the focus, as some window managers say on the way from one window to another: it is to be looked at
-        /// once more after ``pause``.
+        /// No window has the focus, as some window managers say on the way from one window to another: it is to be
+        /// looked at once more after ``pause``.
         case later
         case change(EventChange)
-        /// No source knows who has the focus.
+        /// No source knows which program has the focus.
         case unknown(String)
     }
 

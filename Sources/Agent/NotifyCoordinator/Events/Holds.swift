@@ -2,8 +2,8 @@
 
 package import NotifyNames
 
-/// Who has sleep or shutdown wait until it is done with what it does for that. Each belongs to a connection, and ends with
-/// it.
+/// The holds that make sleep or shutdown wait until a program is done with its work for that. Each belongs to a
+/// connection, and ends with it.
 package struct Holds: Sendable {
     /// The events that can be held.
     package static let names: Set<NotifyName> = [LoginEvents.willSleep, LoginEvents.willShutDown]
@@ -31,13 +31,13 @@ package struct Holds: Sendable {
 
     /// The event is being posted.
     ///
-    /// - Parameter hears: whether a connection hears it: nobody waits for one in the background.
+    /// - Parameter hears: whether a connection hears it: one in the background is not waited for.
     package mutating func begin(_ name: NotifyName, now: UInt64, hears: (String) -> Bool) {
         numbers[name] = max(now, (numbers[name] ?? 0) + 1)
         pending[name] = holders[name]?.filter(hears) ?? []
     }
 
-    /// Whether somebody is not done yet.
+    /// Whether a connection is not done yet.
     package func isHeld(_ name: NotifyName) -> Bool { pending[name]?.isEmpty == false }
 
     /// A connection has ended.

@@ -52,7 +52,7 @@ package struct LoginEvents {
         return update()
     }
 
-    /// logind is away. What has changed when it is back is posted then.
+    /// logind is away. Changes meanwhile are posted when it is back.
     package mutating func loseLogind() {
         logind = nil
         isAnew = true

@@ -41,7 +41,7 @@ package struct PowerState: Equatable, Sendable {
     /// Without a battery the charge is not valid, and Darwin's code sees that it is unknown.
     package var percentBits: UInt64 {
         guard kind != .none else { return commonBits }
-        // What is not from 0 to 100 is nonsense, also if it is no number.
+        // A value outside 0 to 100 is nonsense, and so is NaN.
         let charge = percentage > 0 ? UInt64(min(percentage, 100).rounded()) : 0
         return commonBits | charge | 1 << 19 | (isFull ? 1 << 21 : 0) | (isCritical ? 1 << 24 : 0)
     }
@@ -54,7 +54,7 @@ package struct PowerState: Equatable, Sendable {
             | (kind == .ups ? 1 << 23 : 0) | source << 56
     }
 
-    /// A change of these bits alone is not worth a post to those who follow the charge: charging, full, critical.
+    /// A change of these bits alone is not worth a post to programs that follow the charge: charging, full, critical.
     private static let quietBits: UInt64 = 1 << 17 | 1 << 21 | 1 << 24
 
     /// What is to be said.

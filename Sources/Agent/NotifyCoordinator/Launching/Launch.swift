@@ -60,13 +60,13 @@ struct Launch: Hashable {
     private var isTryingAgain = false
     /// How often in a row the last start was canceled.
     private var cancellations = 0
-    /// So often a start that is canceled is tried again: whoever cancels every one has the last word.
+    /// How often a canceled start is tried again: a client that cancels every one has the last word.
     private static let mostCancellations = 3
     private(set) var failures: UInt64 = 0
     /// How the program has failed before its start was known to have completed.
     private var earlyFailure: String?
     private(set) var lastResult = ""
-    /// Whether its conditions hold. What is due waits for that.
+    /// Whether its conditions hold. Due names wait for that.
     private var isAllowed: Bool
 
     init(id: LaunchID, entry: LaunchEntry) {
@@ -120,7 +120,7 @@ struct Launch: Hashable {
         for name in heritage.missed.prefix(Launch.maximumDue) where entry.subjects.contains(name) {
             _ = missed.insert(name)
         }
-        // What its file does not name is of no use, and may be anything.
+        // Names that are not in its file are of no use, and may be anything.
         heardBefore = Subjects(
             names: heritage.heard.names.filter { entry.subjects.contains($0) && !due.contains($0) },
             prefixes: heritage.heard.prefixes.intersection(entry.subjects.prefixes)
@@ -196,7 +196,7 @@ struct Launch: Hashable {
     mutating func isSubscribed(_ failure: String?, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         unconfirmed -= 1
         if let failure { return turnOff(failure, &effects) }
-        // What is due may have been posted again while that was not heard.
+        // Due names may have been posted again while they were not heard.
         latestPost = now
         goOn(now, &effects)
         follow(&effects)
@@ -269,7 +269,7 @@ struct Launch: Hashable {
         phase = .settling(latest: now + 10 * entry.settle, until: now + entry.settle)
     }
 
-    /// Whether somebody else has started it in the meantime, and it is not to be restarted.
+    /// Whether another client has started it in the meantime, and it is not to be restarted.
     private var isLeftAlone: Bool { isActive == true && entry.onBusy != .restart }
 
     private mutating func leaveAlone() {
@@ -279,7 +279,7 @@ struct Launch: Hashable {
         for name in due.take() { _ = missed.insert(name) }
     }
 
-    /// Has all names heard again, as what is posted after the start must be noted.
+    /// Has all names heard again, as posts after the start must be noted.
     private mutating func arm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
         if isLeftAlone { return leaveAlone() }
         guard isAllowed else {
@@ -343,7 +343,7 @@ struct Launch: Hashable {
         if case .begun(let time) = outcome { outcome = time < begunPost ? .wasRunning : .done }
         switch outcome {
         case .wasRunning where entry.onBusy != .drop:
-            // Somebody else had started it, perhaps before they were posted.
+            // Another client had started it, perhaps before they were posted.
             lastResult = "was running"
             restore(used)
         case .done, .begun, .wasRunning:
@@ -372,7 +372,7 @@ struct Launch: Hashable {
         phase = isActive == true ? .running : .idle
         if phase == .idle { programHasEnded(&effects) }
         if wasReplacing {
-            // Nobody knows whether these belong to the old program, or to a new one.
+            // It is not known whether these belong to the old program, or to a new one.
             for (connection, names) in observers.tell(missed.names) { effects.append(.deliver(connection, names)) }
             missed.remove(observers.observe)
             due.remove(observers.observe)
@@ -493,7 +493,7 @@ struct Launch: Hashable {
         return isBusy
     }
 
-    /// What a program observes besides does not matter, however much it is.
+    /// Other names that a program observes do not matter, however many there are.
     private func relevant(_ subjects: Subjects) -> Subjects {
         // A prefix would have to be compared with all names each time.
         guard entry.subjects.prefixes.isEmpty else { return subjects }

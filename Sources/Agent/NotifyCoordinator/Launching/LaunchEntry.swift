@@ -48,7 +48,7 @@ package struct LaunchEntry: Hashable, Sendable {
 
         package init(_ name: NotifyName, isNegated: Bool) { (self.name, self.isNegated) = (name, isNegated) }
 
-        /// - Parameter state: nil while nobody knows it, when nothing holds.
+        /// - Parameter state: nil while it is not known; then no condition holds.
         package func holds(for state: UInt64?) -> Bool { state.map { ($0 == 0) == isNegated } ?? false }
     }
 

@@ -2,7 +2,7 @@
 
 package import NotifyNames
 
-/// What an agent knows of an entry and nobody else would tell its successor.
+/// What an agent knows of an entry and its successor would learn from no one else.
 package struct LaunchHeritage: Equatable, Sendable {
     /// How many names are handed over at most, of all entries.
     private static let maximumNames = 262_144
@@ -81,7 +81,8 @@ extension Launch {
         return observers.takeLate()
     }
 
-    /// - Parameter isRequested: whether a start that is under way was requested: then it is carried out, whoever waits for it.
+    /// - Parameter isRequested: whether a start that is under way was requested: then it is carried out, whichever
+    ///   agent waits for it.
     fileprivate func heritage(isRequested: Bool) -> LaunchHeritage {
         var heritage = LaunchHeritage(title: entry.title, action: entry.action)
         if case .off = phase { return heritage }

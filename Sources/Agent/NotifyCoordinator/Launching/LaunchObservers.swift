@@ -2,7 +2,7 @@
 
 import NotifyNames
 
-/// A point in the stream of posts: what a connection has registered so far, it hears by itself behind it.
+/// A point in the stream of posts: behind it, a connection hears by itself the names that it has registered so far.
 package struct LaunchMark: Hashable, Sendable {
     package let connection: ConnectionID
     /// Later ones have higher numbers.
@@ -85,7 +85,7 @@ struct LaunchObservers: Hashable {
     ///
     /// - Returns: whether a connection will be notified of it.
     mutating func note(_ name: NotifyName) -> Bool {
-        // In place: what waits must not be copied for each post.
+        // In place: the waiting names must not be copied for each post.
         for connection in Array(candidates.keys) where candidates[connection]?.hearing.mayHaveMissed(name) == true {
             _ = candidates[connection]?.missed.insert(name)
         }
@@ -101,7 +101,7 @@ struct LaunchObservers: Hashable {
     /// - Parameters:
     ///   - mark: behind which it hears them by itself; nil if it does so already.
     ///   - missed: what was posted since the start was requested.
-    ///   - due: what the program was to be started for: somebody else may have started it before that was posted.
+    ///   - due: what the program was to be started for: another client may have started it before that was posted.
     /// - Returns: what it is to be notified of.
     mutating func join(
         _ connection: ConnectionID,

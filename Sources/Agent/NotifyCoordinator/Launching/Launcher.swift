@@ -46,8 +46,8 @@ package struct Launcher: Hashable {
 
     package enum Outcome: Equatable, Sendable {
         case done
-        /// Done, but perhaps somebody else has started it: whoever did so last did it at this time of the monotonic
-        /// clock, in nanoseconds, or a little later.
+        /// Done, but perhaps another client has started it: it was last started at this time of the monotonic clock, in
+        /// nanoseconds, or a little later.
         case begun(at: Int64)
         /// It was running already, so nothing was started.
         case wasRunning

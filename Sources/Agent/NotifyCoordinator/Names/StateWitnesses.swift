@@ -2,8 +2,8 @@
 
 import NotifyNames
 
-/// Who remembers the states of names, so that the next agent learns them if this one dies: one of the connections that
-/// observe a name.
+/// The connections that remember the states of names, so that the next agent learns them if this one dies: for each
+/// name, one of those that observe it.
 struct StateWitnesses: Hashable {
     /// How many states a connection is told at once.
     static let part = 1_000

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which programs nap when nobody looks at them, and how: a section of `nap.conf`.
+/// Which programs nap while the user is not looking at them, and how: a section of `nap.conf`.
 package struct NapRule: Hashable, Sendable {
     /// What becomes of a program that naps.
     package enum Depth: String, CaseIterable, Sendable {

@@ -2,10 +2,11 @@
 
 import NotifyNames
 
-/// Puts programs to sleep that nobody looks at, and wakes them when somebody does: decides what to do, without doing it.
+/// Puts programs to sleep while the user is not looking at them, and wakes them when the user is: decides what to do,
+/// without doing it.
 ///
-/// A program can nap once it has had the focus, so what has no window never does. It naps when it has been without the focus for
-/// a while and is not in use. If nobody knows who has the focus, everybody is awake.
+/// A program can nap once it has had the focus, so a program without a window never does. It naps when it has been
+/// without the focus for a while and is not in use. If it is not known which program has the focus, all are awake.
 package struct Naps: Hashable, Sendable {
     enum Effect: Hashable {
         /// The state that a nap gives a program has changed.
@@ -52,7 +53,7 @@ package struct Naps: Hashable, Sendable {
     package static let decider = Decider.source("nap")
     /// How long a program may take to get ready for being stopped, in nanoseconds.
     static let farewell: Int64 = 1_000_000_000
-    /// More programs than anybody looks at in turns.
+    /// More programs than a user looks at in turns.
     static let maximumPrograms = 256
     private static let maximumProcesses = 64
 
@@ -277,8 +278,8 @@ package struct Naps: Hashable, Sendable {
         return stopped.contains(id)
     }
 
-    /// Nobody says that a program has ended. So those without the focus are forgotten when there are too many: they are
-    /// awake until they have had it again.
+    /// Nothing reports that a program has ended. So those without the focus are forgotten when there are too many: they
+    /// are awake until they have had it again.
     private mutating func makeRoom() {
         guard entries.count >= Naps.maximumPrograms else { return }
         for program in programs(where: { $0.step != .focused }) {

@@ -17,7 +17,7 @@ package struct Logins: Hashable, Sendable {
         }
 
         var isGraphical: Bool { type == "x11" || type == "wayland" || type == "mir" }
-        /// Whether somebody can be looking at it.
+        /// Whether its user can be looking at it.
         var isAttended: Bool { isActive && !isLocked }
         /// Whether it is a user session.
         var isForPeople: Bool { category.isEmpty || category.utf8.starts(with: "user".utf8) }
@@ -66,11 +66,11 @@ package struct Logins: Hashable, Sendable {
     /// Whether sleep or shutdown has begun.
     package var isEnding: Bool { isAsleep || isShuttingDown }
 
-    /// Whether nobody can be looking at a process.
+    /// Whether no user can be looking at a process.
     ///
     /// A process in the cgroup of a session belongs to that session. Any other, such as one of the user's service
     /// manager, belongs to the user's graphical sessions or, if there are none, to all the user's sessions: it is
-    /// enough if one is active and not locked. The process of a user without a session is a service, which nobody ever
+    /// enough if one is active and not locked. The process of a user without a session is a service, which no user ever
     /// looked at.
     package func areAway(from user: UInt32, session id: String?) -> Bool {
         if let id, let session = sessions[id], session.user == user { return !session.isAttended }

@@ -102,8 +102,9 @@ struct ProxySubscriptions: Hashable {
 
     /// Subscribes to names for a connection that takes the place of another one of its user; ends in `subscribed`.
     ///
-    /// What both observe changes hands here and now, and no rule of it is touched. Were it given up for one and requested
-    /// for the other a part at a time, a name could lose its rule in one part and have it again only some parts later.
+    /// Names that both observe change hands here and now, and none of their rules is touched. Were they given up for
+    /// one and requested for the other a part at a time, a name could lose its rule in one part and have it again only
+    /// some parts later.
     mutating func subscribe(
         _ subjects: Subjects,
         for id: ConnectionID,
@@ -208,7 +209,7 @@ struct ProxySubscriptions: Hashable {
         return losers
     }
 
-    /// Abandons what was requested for a subscriber. What is subscribed to stays so, unless it was given up meanwhile.
+    /// Abandons what was requested for a subscriber. Existing subscriptions stay, unless they were given up meanwhile.
     private mutating func fail(_ id: ConnectionID, _ failure: String) {
         guard let work = works[id] else { return }
         let surplus = work.subscribed.subtracting(work.wanted)

@@ -120,7 +120,7 @@ struct ProxyTable: Hashable {
 
     /// A subscriber takes the place of another that subscribes to these.
     mutating func replace(_ previous: ConnectionID, by subscriber: ConnectionID, _ subjects: Subjects) {
-        // Added first: what has a subscriber keeps its rule.
+        // Added first: a name that has a subscriber keeps its rule.
         for name in subjects.names {
             _ = add(subscriber, name)
             _ = remove(previous, name)

@@ -3,8 +3,8 @@
 import NotifyNames
 
 /// The names by which a client of the relay is heard for: each name while they are few, and common prefixes of them when they
-/// are many. So a client costs the bus a few rules, however many names it observes. What else the prefixes match the relay
-/// hears in vain.
+/// are many. So a client costs the bus a few rules, however many names it observes. The relay hears in vain any other
+/// names that the prefixes match.
 struct NameCover: Hashable, Sendable {
     /// Up to this many names have a rule each.
     static let limit = 64

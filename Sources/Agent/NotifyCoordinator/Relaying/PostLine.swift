@@ -12,7 +12,7 @@ struct PostLine: Hashable, Sendable {
         case follower(Int)
     }
 
-    /// Posts, and those who follow them. Only posts without a follower between them are coalesced.
+    /// Posts, and their followers. Only posts without a follower between them are coalesced.
     private struct Part: Hashable, Sendable {
         var posts = CoalescingQueue<RelayTable.Post>()
         var followers = Fifo<Int>()

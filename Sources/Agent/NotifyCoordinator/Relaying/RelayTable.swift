@@ -71,7 +71,7 @@ package struct RelayTable: Hashable, Sendable {
     package enum Step: Equatable {
         /// A post has been queued for these.
         case queued(Set<String>)
-        /// What has followed posts is to be done.
+        /// Work that has followed posts is to be done.
         case follower(Int)
     }
 
@@ -150,8 +150,8 @@ package struct RelayTable: Hashable, Sendable {
         replaced.isEmpty ? Subjects() : rules.remove(replaced)
     }
 
-    /// - Returns: what need not be heard any more, who need not wait any longer, and what must be heard before `replaced` is
-    ///   passed to `release`.
+    /// - Returns: what need not be heard any more, the waiters that need not wait any longer, and what must be heard
+    ///   before `replaced` is passed to `release`.
     package mutating func remove(
         _ subjects: Subjects,
         from name: String
@@ -190,7 +190,7 @@ package struct RelayTable: Hashable, Sendable {
     /// that needs it no longer observes what it stands for. If it is one of the common prefixes, that is every name of the
     /// client.
     ///
-    /// - Returns: these clients, what need not be heard any more, and who need not wait any longer.
+    /// - Returns: these clients, what need not be heard any more, and the waiters that need not wait any longer.
     package mutating func refuse(_ rule: Subjects) -> (clients: [String], unheard: Subjects, waiters: [Int]) {
         var (losers, unheard, due): ([String], Subjects, [Int]) = ([], Subjects(), [])
         for (name, client) in clients where client.isHearing && client.needs(rule) {
@@ -216,7 +216,7 @@ package struct RelayTable: Hashable, Sendable {
         )
     }
 
-    /// - Returns: what need not be heard any more, and who is waiting for something that will never come.
+    /// - Returns: what need not be heard any more, and the waiters for something that will never come.
     package mutating func forget(_ name: String) -> (unheard: Subjects, waiters: [Int]) {
         guard let client = clients[name] else { return (Subjects(), []) }
         var unheard = Subjects()
@@ -307,7 +307,8 @@ package struct RelayTable: Hashable, Sendable {
 
     package mutating func memoryIsGivenBack() { memory.isGivenBack() }
 
-    /// Takes what has waited longest for the owner whose turn it is, and passes a post on to those who are to hear it.
+    /// Takes what has waited longest for the owner whose turn it is, and passes a post on to the clients that are to
+    /// hear it.
     package mutating func next() -> Step? {
         while let owner = turns.popFirst() {
             let item = groups[owner]?.line.popFirst()
@@ -376,7 +377,7 @@ package struct RelayTable: Hashable, Sendable {
 
     /// The client has read the last batch.
     ///
-    /// - Returns: who was waiting for that.
+    /// - Returns: the waiters for that.
     package mutating func batchIsRead(by name: String) -> [Int] {
         change(name) { client in
             client.readCount += UInt64(client.unanswered.count)
@@ -410,7 +411,7 @@ package struct RelayTable: Hashable, Sendable {
         return number
     }
 
-    /// Those who need not wait any longer.
+    /// The waiters that need not wait any longer.
     package mutating func takeWaiters(of name: String) -> [Int] {
         guard let client = clients[name], !client.waiters.isEmpty else { return [] }
         let due = client.isPassing ? client.waiters.prefix { $0.count <= client.readCount } : client.waiters[...]
@@ -466,7 +467,7 @@ package struct RelayTable: Hashable, Sendable {
         _ = audience.remove(owner, for: old)
     }
 
-    /// What has followed posts of an owner that has left must still be done.
+    /// Work that has followed posts of an owner that has left must still be done.
     private mutating func forgetIfIdle(_ owner: Owner) {
         if let group = groups[owner], group.count == 0, group.line.isEmpty { groups[owner] = nil }
     }
@@ -488,7 +489,7 @@ extension RelayTable.Client {
         var prefixes = PrefixIndex<Void>()
         for prefix in subjects.prefixes { prefixes[prefix] = () }
         let first = readCount + UInt64(unanswered.count)
-        // Those who wait, wait for that much less.
+        // Waiters wait for that much less.
         var kept: [UInt64] = [0]
         kept.reserveCapacity(waiters.isEmpty ? 1 : queue.count + 1)
         let counts = !waiters.isEmpty

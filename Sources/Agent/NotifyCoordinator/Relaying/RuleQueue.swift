@@ -2,7 +2,7 @@
 
 import NotifyNames
 
-/// Who waits for match rules that the bus has yet to confirm.
+/// The waiters for match rules that the bus has yet to confirm.
 ///
 /// Requests for rules are numbered. Another client may have asked for the same names just before, so a waiter waits for
 /// every request up to the last one: it needs a single number, however many there are. Whether a request succeeds concerns
@@ -45,7 +45,7 @@ package struct RuleQueue<Waiter, Failure: Error> {
 
     /// The bus has replied to a request.
     ///
-    /// - Returns: those who need not wait any longer, in order.
+    /// - Returns: the waiters that need not wait any longer, in order.
     package mutating func settle(_ number: Int) -> [(waiter: Waiter, failure: Failure?)] {
         guard number > settledCount, number <= last else { return [] }
         settled.insert(number)

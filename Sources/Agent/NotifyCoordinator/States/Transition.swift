@@ -4,7 +4,7 @@ import NotifyNames
 
 /// How one connection gets from state to state: decides what to do next, without doing it.
 ///
-/// Only one change is in progress at a time. Of the requests that come meanwhile, the last one wins; those who made the
+/// Only one change is in progress at a time. Of the requests that come meanwhile, the last one wins; the callers of the
 /// others are answered when the change that superseded theirs has taken effect.
 struct Transition<Waiter> {
     enum Step: Hashable {
@@ -124,8 +124,8 @@ struct Transition<Waiter> {
         return close(.suspended)
     }
 
-    /// The observer has added names, and does not close its gate before they are subscribed, too. It does so once: what
-    /// it adds from then on is live only when it is subscribed.
+    /// The observer has added names, and does not close its gate before they are subscribed, too. It does so once:
+    /// names that it adds from then on are live only when they are subscribed.
     mutating func observerHasAdded() -> [Effect] {
         guard step == .closing(.suspended) else { return [] }
         if hasWaited { return giveUp("The observer keeps adding names.") }

@@ -18,7 +18,7 @@ import NotifyNames
 /// 4. When a call that has begun is answered, or can't be answered any more, pass its charge to `end`: until then it
 ///    counts towards the quota of its user, as do those that wait.
 ///
-/// What arrives from a connection besides calls, and must not overtake them, is passed to `follow`.
+/// Pass anything that arrives from a connection besides calls, and must not overtake them, to `follow`.
 ///
 /// Large calls are in a line of their own, since one takes as long as thousands of others: `nextLarge` returns one of them.
 /// Ask for it only when everything has been read that the bus had for this connection, and `isEmpty` is true or has been
@@ -59,7 +59,7 @@ package struct CallTurns<Call, Follower> {
     package static var memory: Int { 4_096 }
 
     /// How many calls of one unknown connection may wait, how many of all together, and how large these may be. The last
-    /// limit does not apply to small ones, which the others limit well enough: nobody can keep them out.
+    /// limit does not apply to small ones, which the others limit well enough: no connection can keep them out.
     package static var callsOfStranger: Int { 8 }
     package static var callsOfStrangers: Int { 4_096 }
     private static var bytesOfStrangers: Int { 16 << 20 }
@@ -262,7 +262,7 @@ package struct CallTurns<Call, Follower> {
     }
 }
 
-/// Who makes a call.
+/// The sender of a call.
 package struct Caller: Hashable, Sendable {
     package let owner: Owner
     /// Why it may neither see nor change what belongs to others: it is in a sandbox, or its process is unknown. Nil if it
@@ -382,7 +382,7 @@ struct CallLedger {
 /// could silence the one that answers. Beyond a limit for each connection, and for each owner, calls are refused
 /// without computing anything, and far beyond it they are not answered at all.
 ///
-/// What was sent counts as unread until the bus has reported how much it still keeps for the connection. It is asked when
+/// Sent bytes count as unread until the bus has reported how much it still keeps for the connection. It is asked when
 /// that may be a lot.
 package struct UnreadAnswers {
     /// What may be unread before the bus is asked, and before nothing more is computed for a connection, in bytes.
@@ -393,8 +393,8 @@ package struct UnreadAnswers {
     /// The same for all connections of an owner.
     package static let ownerAskedAt = 1 << 20
     package static let ownerLimit = 8 << 20
-    /// Who has the connections that the bus has yet to identify. They are different people's, and each is limited by
-    /// itself: what some leave unread does not keep others out.
+    /// The owner of connections that the bus has yet to identify. They belong to different users, and each is limited
+    /// by itself: answers that some leave unread do not keep others out.
     package static let strangers = Owner(user: .max)
     /// How many connections of an owner are remembered before the bus is asked which of them still exist.
     private static let many = 256

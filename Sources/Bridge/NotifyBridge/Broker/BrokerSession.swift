@@ -79,8 +79,9 @@ final class BrokerSession {
         client = try BrokerClient(BrokerLogin(id: BrokerSession.newID(), configuration))
     }
 
-    /// A client ID for one connection. Nobody can learn it from what the bridge publishes, or take its place on the
-    /// broker by using it: a broker ends the connection of a client when another one connects with its ID.
+    /// A client ID for one connection. No other client can learn it from what the bridge publishes, or use it to take
+    /// the bridge's place on the broker: a broker ends the connection of a client when another one connects with its
+    /// ID.
     private static func newID() -> String {
         // From getrandom(2).
         var generator = SystemRandomNumberGenerator()
@@ -138,7 +139,7 @@ final class BrokerSession {
         return hasSaidFarewell() ? .asTold : nil
     }
 
-    /// With `catch-up`, what was heard is saved once per keepalive.
+    /// With `catch-up`, the names that were heard are saved once per keepalive.
     private func setSaveTime() {
         guard configuration.catchesUp, configuration.keepalive > 0 else { return }
         saveTime = Clock.monotonic + (Int64(configuration.keepalive) + 1) * 1_000_000_000

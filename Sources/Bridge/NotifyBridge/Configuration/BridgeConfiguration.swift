@@ -189,7 +189,7 @@ private func check(_ path: String) throws(TextFile.Fault) -> String {
     return path
 }
 
-/// Reads a file that nobody else may read, without the newline at its end.
+/// Reads a file that no other user may read, without the newline at its end.
 private func secret(_ path: String) throws(TextFile.Fault) -> String {
     let descriptor = try TextFile.open(path)
     defer { close(descriptor) }

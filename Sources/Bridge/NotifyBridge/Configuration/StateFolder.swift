@@ -68,7 +68,7 @@ package struct StateFolder: Sendable {
     func replace(_ file: String, with text: String) throws(TextFile.Fault) {
         let path = "\(path)/\(file)"
         let draft = path + ".new"
-        // What is left of an earlier one, or anything else.
+        // It may be left over from an earlier write, or be anything else.
         unlink(draft)
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw TextFile.Fault("can't be written", errno: errno) }

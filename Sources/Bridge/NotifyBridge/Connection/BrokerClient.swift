@@ -69,7 +69,8 @@ final class BrokerClient {
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        // Whoever signals all processes of a service, as systemd does, means the bridge, which still has to say goodbye.
+        // A signal to all processes of a service, as from systemd, is meant for the bridge, which still has to say
+        // goodbye.
         var blocked = sigset_t()
         sigemptyset(&blocked)
         for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&blocked, signal) }

@@ -8,8 +8,8 @@ import NotifyCore
 
 /// The process that holds one connection to the broker: libmosquitto, and nothing else.
 ///
-/// What comes from a broker can end a process with libmosquitto in it: 2.0 aborts when a packet has a property that MQTT
-/// does not know. Here that is a lost connection. The names that wait are in the other process.
+/// Data from a broker can end a process with libmosquitto in it: 2.0 aborts when a packet has a property that MQTT does
+/// not know. Here that is a lost connection. The names that wait are in the other process.
 enum ConnectionProcess {
     /// The only argument. Standard input is the socket to the bridge.
     static let argument = "--hold-connection"
@@ -130,7 +130,7 @@ private final class Holder {
         let isFull = client.wantsToWrite
         var sources = [
             pollfd(fd: client.descriptor, events: Int16(POLLIN | (isFull ? POLLOUT : 0)), revents: 0),
-            // What the broker does not take yet waits in the bridge.
+            // Messages that the broker does not take yet wait in the bridge.
             pollfd(fd: bridge.descriptor, events: Int16(isFull ? 0 : POLLIN), revents: 0),
         ]
         waitForEvents(&sources, until: pingTime)

@@ -52,7 +52,7 @@ final class MosquittoClient {
         let tls = login.tls
         if tls.authorities == nil { mosquitto_int_option(client, MOSQ_OPT_TLS_USE_OS_CERTS, 1) }
         if tls.authorities != nil || tls.certificate != nil {
-            // There is nobody to type a passphrase.
+            // There is no user to type a passphrase.
             let noPassphrase:
                 @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
                     { _, _, _, _ in 0 }
@@ -126,8 +126,8 @@ final class MosquittoClient {
         object.map { Unmanaged<MosquittoClient>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// Connects, and blocks until the connection is established or fails: two minutes if nobody answers. The broker's
-    /// own answer comes later.
+    /// Connects, and blocks until the connection is established or fails: two minutes if the host does not answer. The
+    /// broker's own answer comes later.
     func connect(to address: BrokerAddress, keepalive: Int32) -> Int32 {
         var properties: OpaquePointer?
         mosquitto_property_add_int32(&properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), Self.maximumPacket)

@@ -49,7 +49,7 @@ package enum Border {
     }
 
     /// Whether a name would break a line, move a terminal's cursor or turn text around. Here such a name is legal and
-    /// harmless; but nobody knows what it is written into elsewhere, and no honest program has one.
+    /// harmless; but it may be written into anything elsewhere, and no honest program has one.
     package static func isUnprintable(_ name: NotifyName) -> Bool {
         name.string.unicodeScalars.contains(where: Printable.mustEscape)
     }

@@ -96,10 +96,10 @@ enum Bridge {
             }
             poll(&sources, 2, deadline?.milliseconds ?? -1)
             while signals.next() != nil {
-                // Whoever asks twice does not want to wait.
+                // The sender of a second signal does not want to wait.
                 guard deadline == nil else { return .done }
                 deadline = Deadline(after: farewell)
-                // What was posted before crosses, if the bus passes it on in time.
+                // Earlier posts cross, if the bus passes them on in time.
                 try? center.barrier(timeout: busFarewell)
                 exchange.endBroker()
             }

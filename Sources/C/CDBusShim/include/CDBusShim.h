@@ -71,8 +71,8 @@ int nb_take_socket(nb_entry *entry, nb_error *guid);
  * @address: the alternatives in it are tried in order, up to the first that is no Unix socket with a path or an abstract name
  * @guid: its message is set to the GUID that the bus must have, if the address says so
  *
- * Return: the socket, which does not block, closed on exec and owned by the caller; -1, with errno set, if nobody listens
- * there, or EAGAIN if so many wait to be accepted that there is no more room.
+ * Return: the socket, which does not block, closed on exec and owned by the caller; -1, with errno set, if nothing
+ * listens there, or EAGAIN if so many wait to be accepted that there is no more room.
  */
 int nb_connect(const char *address, nb_error *guid);
 

@@ -30,7 +30,7 @@ int linux_timerfd(void);
 /* linux_timerfd_fire() - timerfd_settime(2): expire once, after a number of nanoseconds */
 int linux_timerfd_fire(int timer, int64_t nanoseconds);
 
-/* linux_dump_no_core() - prctl(2), PR_SET_DUMPABLE: a crash leaves no core, and nobody may look into the process */
+/* linux_dump_no_core() - prctl(2), PR_SET_DUMPABLE: a crash leaves no core, and no other process may look into it */
 void linux_dump_no_core(void);
 
 /* linux_clock_timer(), linux_clock_timer_arm() - timerfd_create(2), timerfd_settime(2): a timer of the wall clock that
@@ -103,8 +103,8 @@ typedef struct linux_kept {
  * @environment: the same
  * @has_no_input: whether it reads /dev/null
  *
- * The command has no signal blocked, and SIGPIPE is not ignored. What it leaves behind when it ends, also in another
- * session, becomes the keeper's child: see PR_SET_CHILD_SUBREAPER in prctl(2).
+ * The command has no signal blocked, and SIGPIPE is not ignored. Processes that it leaves behind when it ends, also in
+ * another session, become the keeper's children: see PR_SET_CHILD_SUBREAPER in prctl(2).
  *
  * Return: 0, or an error number if it can't be executed.
  */

@@ -115,8 +115,8 @@ struct ZshCompletion {
 enum TargetListing {
     /// A pipeline that writes one target per line: `:1.N`, `pid:N`, `app:ID`.
     ///
-    /// It has a short timeout, as somebody has pressed a key. An application's name is chosen by another program, so
-    /// one that could be special to a shell is left out.
+    /// It has a short timeout, as the user has pressed a key and is waiting. An application's name is chosen by another
+    /// program, so one that could be special to a shell is left out.
     ///
     /// - Parameter bus: the shell's expression for the options that choose the bus.
     static func pipeline(_ bus: String) -> String {

@@ -158,9 +158,8 @@ public func CFNotificationCenterRemoveEveryObserver(_ center: CFNotificationCent
 /// including this one, and with the local center in this one.
 ///
 /// It can be called from any thread. The first post to the Darwin notify center opens the connection; later ones never
-/// block. It is not an error if
-/// nobody observes the name. Errors, such as no bus, no name, or a name that belongs to someone else, are reported to
-/// ``CFNotificationCenter/onError``, and nothing is posted.
+/// block. It is not an error if the name has no observer. Errors, such as no bus, no name, or a name that belongs to
+/// someone else, are reported to ``CFNotificationCenter/onError``, and nothing is posted.
 ///
 /// The corresponding C function is `CFNotificationCenterPostNotification`.
 ///

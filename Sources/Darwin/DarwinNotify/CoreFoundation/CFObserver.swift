@@ -27,7 +27,7 @@ struct CFObserver: Sendable {
             CFNotificationCenter?, UnsafeMutableRawPointer?, CFNotificationName?, UnsafeRawPointer?, CFDictionary?
         ) -> Void
         // The two types differ in isolation only, which does not affect how a synchronous function is called. Where it
-        // runs is up to whoever posts, as on Apple's systems; there the type of the callback says nothing about it.
+        // runs is up to the poster, as on Apple's systems; there the type of the callback says nothing about it.
         unsafeBitCast(callback, to: Callback.self)(
             center,
             UnsafeMutableRawPointer(bitPattern: pointer),

@@ -3,8 +3,8 @@
 // The names are Darwin's.
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
 
-// The functions and constants of <notify.h>, <notify_private.h> and <notify_keys.h>, as on Darwin. What takes a block is
-// here, since a block is a closure in Swift.
+// The functions and constants of <notify.h>, <notify_private.h> and <notify_keys.h>, as on Darwin. Functions that take
+// a block are here, since a block is a closure in Swift.
 @_exported public import CDarwinNotify
 public import Dispatch
 import NotifyTokens

@@ -38,7 +38,7 @@ final class ProcessBus: Sendable {
         }
     }
 
-    /// Has everybody hear a name, or keeps it while the bus is away.
+    /// Has every center hear a name, or keeps it while the bus is away.
     ///
     /// The lock is held meanwhile, so that two posts by one thread reach every observer in order.
     func post(_ name: NotifyName, by center: any ProcessBusMember) throws(NotifyBusError) {
@@ -69,7 +69,7 @@ final class ProcessBus: Sendable {
             state.isConnected = isConnected
             let centers = state.centers
             if !isConnected { return centers }
-            // Before anybody posts anything else.
+            // Before any center posts anything else.
             for index in state.members.indices {
                 guard let poster = state.members[index].center else { continue }
                 while let name = state.members[index].queue.popFirst() {

@@ -8,7 +8,8 @@ extension NotifyCenter {
     package struct Lifecycle: Sendable {
         fileprivate let center: NotifyCenter
 
-        /// The current state, once there is an observer or somebody follows its changes; before that it is `foreground`.
+        /// The current state, once there is an observer or the program follows its changes; before that it is
+        /// `foreground`.
         package var state: LifecycleState { center.peer?.states.current ?? .foreground }
 
         /// Whether this program follows the desktop; see `setFollowsDesktop(_:)`. The default is false.

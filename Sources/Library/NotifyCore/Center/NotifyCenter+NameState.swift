@@ -39,7 +39,7 @@ extension NotifyCenter {
         _ = perform { _ in peer.letGo(name, number) }
     }
 
-    /// The state of a name; 0 if nobody has set it.
+    /// The state of a name; 0 if no program has set it.
     ///
     /// The corresponding C function is `notify_get_state`.
     package func state(of name: NotifyName, timeout: Duration = .seconds(2)) throws(AgentError) -> UInt64 {

@@ -185,7 +185,7 @@ extension NotifyCenter {
         }
     }
 
-    /// Has each post of this center passed on to somebody, on the posting thread; nil to nobody.
+    /// Passes each post of this center to a closure, on the posting thread; nil ends that.
     package func setLocalEcho(_ hear: (@Sendable (NotifyName) -> Void)?) {
         engine.localEcho.set(hear)
     }

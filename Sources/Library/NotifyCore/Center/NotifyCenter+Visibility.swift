@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension NotifyCenter {
-    /// Why nobody else's posts can be heard here, and what to do, as one or two sentences; nil if they can.
+    /// Why posts of others can't be heard here, and what to do, as one or two sentences; nil if they can.
     package var obstacleToHearing: String? {
         switch bus.passage {
         case .open: nil
@@ -10,7 +10,7 @@ extension NotifyCenter {
         }
     }
 
-    /// Why nobody's posts of a name can be heard here; nil if they can.
+    /// Why posts of a name can't be heard here; nil if they can.
     package func obstacle(toHearing name: NotifyName) -> String? {
         name.storage.scope == .process ? nil : obstacleToHearing
     }

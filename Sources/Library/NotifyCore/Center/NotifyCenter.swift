@@ -63,7 +63,7 @@ package final class NotifyCenter: Sendable {
     }
 
     deinit {
-        // Whoever releases the last reference may hold something that one of its threads waits for.
+        // The thread that releases the last reference may hold something that one of the center's threads waits for.
         engine.stopOnceConnected()
         endChanges()
     }

@@ -14,7 +14,7 @@ extension NotifyCenter {
         }
 
         deinit {
-            // Whoever releases it may hold something that the callback waits for, such as the main queue.
+            // The thread that releases it may hold something that the callback waits for, such as the main queue.
             center.engine.cancel(subscription)
         }
 

@@ -141,7 +141,7 @@ final class EngineThreads: Sendable {
     /// Notes that the leader has finished the batch.
     @inline(__always)
     func endBatch() {
-        // What stops the threads may have rung just before the alarm was turned off.
+        // The call that stops the threads may have rung just before the alarm was turned off.
         if alarm.stop(), stopping.load(ordering: .sequentiallyConsistent) { alarm.ring() }
     }
 
@@ -275,7 +275,7 @@ extension Engine {
 
             let waiting = takeDelivery()
             let delivers = waiting != nil
-            // What is queued was posted before what arrives now.
+            // Queued posts precede those that arrive now.
             if let waiting { leads = run(waiting, as: number, of: threads, leads: leads, givesUp: false) }
             var arrivals = 0
             while leads, let arrival = observing.nextArrival() {
@@ -349,8 +349,8 @@ extension Engine {
             for observer in arrival.audience.observers { observer.offer(arrival.name) }
             return true
         }
-        // The queues of clients come first: once a callback runs, the follower may continue reading, and what it reads
-        // must not overtake this post.
+        // The queues of clients come first: once a callback runs, the follower may continue reading, and posts that it
+        // reads must not overtake this one.
         if arrival.audience.clientCount > 0 {
             for observer in arrival.audience.observers where observer.isClient { observer.offer(arrival.name) }
         }

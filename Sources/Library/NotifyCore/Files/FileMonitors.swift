@@ -51,8 +51,9 @@ package struct FileMonitors {
         mutating func look(_ id: Int, isTold: Bool) { looks[id] = isTold || looks[id] ?? false }
     }
 
-    /// How long to wait for the writer to close the file, in milliseconds: who opens a file to rewrite it empties it
-    /// first, and that must not count as a write of its own. And the shortest time between two changes that are told.
+    /// How long to wait for the writer to close the file, in milliseconds: a program that opens a file to rewrite it
+    /// empties it first, and that must not count as a write of its own. And the shortest time between two changes that
+    /// are told.
     static let timeLimit: Int64 = 50
     /// The shortest time between two looks along all paths because something was mounted, in milliseconds.
     private static let mountPause: Int64 = 250
@@ -147,7 +148,7 @@ package struct FileMonitors {
             }
             let trail = PathTrail(following: entry.path)
             if trail == entry.trail { break }
-            // What existed in between counts as it is found in the end.
+            // Anything that existed in between counts as it is found in the end.
             entry.trail = trail
         }
         for watch in entry.watches where watch >= 0 { users[watch, default: []].insert(id) }

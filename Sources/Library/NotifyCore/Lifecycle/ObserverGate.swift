@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether posts may pass, and the progress of a change: the observer's rules, the barriers behind them, and who waits
-/// for either.
+/// Whether posts may pass, and the progress of a change: the observer's rules, the barriers behind them, and the
+/// waiters for either.
 struct ObserverGate: Hashable {
     typealias Effect = ObserverLifecycle.Effect
 
@@ -28,7 +28,7 @@ struct ObserverGate: Hashable {
     private(set) var isEntering = false
     private var closings: [Closing] = []
     private var barrier = 0
-    /// Rules that are being restored and have yet to be answered, the barrier behind them, and who waits for both.
+    /// Rules that are being restored and have yet to be answered, the barrier behind them, and the waiters for both.
     private var unansweredRules = 0
     private var openingBarrier: Int?
     private var openingWaiters: [Waiter] = []
@@ -42,12 +42,12 @@ struct ObserverGate: Hashable {
     }
 
     mutating func forgetConnection(_ effects: inout [Effect]) {
-        // What the agent has been told is unknown; the gate is closed, and the next agent decides.
+        // It is not known what the agent has been told; the gate is closed, and the next agent decides.
         if let last = closings.last, aim == last.state { publish(aim, &effects) }
         if position == .opening { position = .closed }
         aim = state
         (closings, openingWaiters, openingBarrier, unansweredRules) = ([], [], nil, 0)
-        // What is kept is heard when the next one listens, together with what has to be made good then.
+        // Kept posts are heard when the next connection listens, together with those that have to be made good then.
         isEntering = true
     }
 

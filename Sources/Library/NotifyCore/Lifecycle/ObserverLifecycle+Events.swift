@@ -46,8 +46,8 @@ extension ObserverLifecycle {
         ///
         /// - Parameter owner: the agent, if known.
         case findAgent(search: Int, owner: String?)
-        /// Register; ends in `registered`. What is observed, and what is known of the process, is yet to be filled in.
-        /// Indirect, so that the others are small.
+        /// Register; ends in `registered`. The observed names, and what is known of the process, are yet to be filled
+        /// in. Indirect, so that the others are small.
         indirect case register(agent: String, AgentInterface.Register)
         /// Confirm the registrations that have waited for the agent, unless they have to wait for it again.
         case confirmRegistrations

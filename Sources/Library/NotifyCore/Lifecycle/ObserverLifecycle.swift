@@ -193,7 +193,7 @@ package struct ObserverLifecycle {
     /// There is no agent: the program is in the foreground.
     private mutating func goOnAlone(_ names: () -> [NotifyName]) {
         if needsRelay {
-            // What was missed is delivered when the program hears again.
+            // Missed names are delivered when the program hears again.
             passage.open(for: .registrations, &effects)
         } else {
             change(to: .foreground, [], .registrations, names)
@@ -211,7 +211,7 @@ package struct ObserverLifecycle {
         additions.isAgentBehind = false
         let isSuspended = state == .suspended || passage.aim == .suspended
         missed.agentHasGone(isSuspended: isSuspended, isOpening: gate == .opening)
-        // What was posted since is lost, and what is posted will be until there is another relay.
+        // Posts since then are lost, and further ones will be until there is another relay.
         if needsRelay, agent != nil, owner != agent { missed.noteUnknown() }
         if owner.isEmpty, needsRelay {
             registration.find(nil, &effects)
@@ -302,7 +302,7 @@ package struct ObserverLifecycle {
 }
 
 /// Names that were posted while the program was not listening: those that the agent has noted, or all observed names if
-/// nobody knows.
+/// it is not known which.
 struct MissedNames: Hashable {
     /// Names to deliver once, in this order.
     private var order: [NotifyName] = []

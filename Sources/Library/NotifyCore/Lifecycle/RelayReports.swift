@@ -62,7 +62,7 @@ package struct RelayReports: Sendable {
         guard !isUnderWay else { return nil }
         let removed = removed.take(RelayReports.limit)
         var added = Batch()
-        // What is observed again must be reported after its removal.
+        // A name that is observed again must be reported after its removal.
         if self.removed.isEmpty {
             while added.isEmpty, let part = parts.popLast() { added = part }
             if added.isEmpty { added = self.added.take(RelayReports.limit) }

@@ -34,7 +34,7 @@ package final class BusLink {
     let bus: NotifyCenter.Bus
     /// How long the called peer may take to answer, in milliseconds, unless the call says otherwise; nil means forever.
     package let answerLimit: Int64?
-    /// Who is called for whatever is not a post. Set before the connection is opened; `end` lets go of it.
+    /// Called for everything that is not a post. Set before the connection is opened; `end` lets go of it.
     package var peer: (any BusPeer)?
     /// Hears names on the connection, and owns it; nil if no names are heard.
     unowned var hearer: (any BusHearer)?
@@ -102,7 +102,7 @@ package final class BusLink {
             }
         case .ready:
             if events != 0 { connection?.report(events) }
-            // What is queued is written first if the bus reads again.
+            // Queued messages are written first if the bus reads again.
             if let limit = stallDeadline, limit <= .now, events & Int16(POLLOUT) == 0 {
                 return lose(.timedOut("accept what was sent to it"))
             }
@@ -246,12 +246,12 @@ extension BusLink {
     /// What to sleep for.
     package var pollRequest: PollRequest {
         var request = serviceRequest
-        // What has been read and not handled poll(2) can't know.
+        // poll(2) can't know of messages that have been read and not handled.
         if turn.isBehind { (request.events, request.deadline) = (0, MonotonicTime(nanoseconds: 0)) }
         return request
     }
 
-    /// Reads what has come, and handles it for a while. What that sends is written together at the end.
+    /// Reads what has come, and handles it for a while. The messages that this sends are written together at the end.
     package func proceed(_ events: Int16) {
         proceed(events) { end in
             while let message = connection?.next() {

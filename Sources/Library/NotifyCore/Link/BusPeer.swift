@@ -51,7 +51,7 @@ extension BusPeer {
     package func linkIsClosed() {}
 }
 
-/// Who hears names on a connection: takes posts from it, and wants it back when it is lost.
+/// Hears names on a connection: takes posts from it, and wants it back when it is lost.
 protocol BusHearer: AnyObject {
     /// The bus has accepted the connection, and the peer has been told.
     func linkIsReady()
@@ -100,7 +100,7 @@ package struct BusCall: Sendable {
         var descriptors: MessageDescriptors?
     }
 
-    /// The size from which on a call is large, in bytes: what reading its arguments takes is no longer negligible.
+    /// The size from which on a call is large, in bytes: the time to read its arguments is no longer negligible.
     static let largeSize = 16_384
 
     init?(_ message: BusMessage, from sender: String, readsArguments: Bool) {

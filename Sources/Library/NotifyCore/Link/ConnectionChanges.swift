@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The state of a center's connection, and those who follow its changes.
+/// The state of a center's connection, and the followers of its changes.
 ///
 /// A center that observes has two connections, to the same bus. Then the observing one counts: it has to be there for
 /// posts to be heard. The posting one counts as long as it is the only one.
@@ -24,7 +24,7 @@ package final class ConnectionChanges: Sendable {
     /// The state of the observing connection; nil if there is none.
     var current: NotifyCenter.ConnectionChange? { contents.withLock { $0.observing } }
 
-    /// Notes the state of the observing connection, before anybody is told.
+    /// Notes the state of the observing connection, before any follower is told.
     func note(_ change: NotifyCenter.ConnectionChange?) { contents.withLock { $0.observing = change } }
 
     /// Reports a change of the observing connection.

@@ -4,8 +4,8 @@ import Glibc
 
 /// The unique name of the connection on which a center posts, by which it recognizes its own posts.
 ///
-/// It is forgotten along with the connection, as another bus may give the name to somebody else. So posts that are
-/// still on their way then count as somebody else's.
+/// It is forgotten along with the connection, as another bus may give the name to another connection. So posts that are
+/// still on their way then count as those of another connection.
 final class OwnName: Sendable {
     private struct Contents {
         /// Including the NUL at its end; empty if there is none.

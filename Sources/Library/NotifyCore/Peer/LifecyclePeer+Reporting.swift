@@ -58,7 +58,8 @@ extension LifecyclePeer {
             link.call(message, to: agent, of: service) { [self] answer in
                 if case .failure(let fault) = answer, fault.isOfLostConnection { return }
                 if let number {
-                    // What was added meanwhile is confirmed with it: no topic is before the agent knows of all.
+                    // Names that were added meanwhile are confirmed with it: no topic is confirmed before the agent
+                    // knows of all.
                     tellUntold()
                     return run(.additionAnswered(number))
                 }

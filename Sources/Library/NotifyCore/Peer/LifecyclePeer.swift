@@ -19,7 +19,7 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
 
     unowned let receiver: Receiver
     unowned let link: BusLink
-    /// The state that others see, and those who follow its changes.
+    /// The state that others see, and the followers of its changes.
     let states = LifecycleStates()
     /// The states of names that this program has set.
     let nameStates = NameStates()

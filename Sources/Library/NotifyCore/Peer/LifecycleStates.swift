@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The state of a center's program as others see it, and those who follow its changes.
+/// The state of a center's program as others see it, and the followers of its changes.
 package final class LifecycleStates: Sendable {
     private struct Contents {
         var current = LifecycleState.foreground

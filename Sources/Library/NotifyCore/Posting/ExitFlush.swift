@@ -39,7 +39,7 @@ enum ExitFlush {
     }
 
     private static func run() {
-        // What is queued in the child of fork(2) belongs to its parent, and so does any thread that holds a lock.
+        // In the child of fork(2), queued posts belong to the parent, and so does any thread that holds a lock.
         if fork_is_cut_off() { return }
         let deadline = MonotonicTime.now + limit
         let outboxes = state.withLock(until: deadline) { state in

@@ -139,7 +139,7 @@ extension Outbox {
         return reason
     }
 
-    /// Gives up a lost connection. What was being written is sent again on the next one.
+    /// Gives up a lost connection. Posts that were being written are sent again on the next one.
     ///
     /// - Parameter reason: why, if it was not accepted in the first place.
     func lose(_ state: inout State, because reason: NotifyBusError? = nil) {

@@ -22,7 +22,7 @@ final class Outbox: Sendable {
         case shut
     }
 
-    /// Who confirms that a barrier has been reached.
+    /// The peer that confirms that a barrier has been reached.
     enum Question {
         /// The bus.
         case bus
@@ -175,7 +175,8 @@ final class Outbox: Sendable {
                 return true
             }
         }
-        // A program may close all descriptors that it has. What has the number now is not ours to write into.
+        // A program may close all descriptors that it has. If the number belongs to another file now, it must not be
+        // written to.
         guard state.connection?.isOurs == true else {
             lose(&state)
             return nil
@@ -273,7 +274,7 @@ final class Outbox: Sendable {
         try barrier.wait(until: .now)
     }
 
-    /// Stops posting. What is queued is lost, and counted.
+    /// Stops posting. Queued posts are lost, and counted.
     func close() {
         ExitFlush.forget(self)
         let barriers = state.withLock { state in

@@ -43,7 +43,8 @@ package struct PostQueue<Name: Coalescing> {
         inFlight.removeAll(keepingCapacity: true)
     }
 
-    /// What was being written is written again, before the others: it may be heard twice, but no name is lost.
+    /// Posts that were being written are written again, before the others: they may be heard twice, but no name is
+    /// lost.
     package mutating func startAgain() {
         dequeued -= inFlight.count
         backlog.putBack(inFlight)

@@ -4,9 +4,9 @@
 ///
 /// dbus-broker reads posts faster than it writes them to observers, and queues the rest in memory: it reads 2 kB from
 /// each poster in turn, a dozen posts, and writes 16 to each observer, and only if the observer has read something
-/// since. Two posters are enough to outrun every observer, until the user's quota is used up and the bus disconnects
-/// somebody. So on dbus-broker a poster asks the bus a question after each `interval` posts, and has at most a window
-/// of 256 posts in flight that no reply covers; the others wait in the outbox. dbus-daemon needs nothing of the kind: 4
+/// since. Two posters are enough to outrun every observer, until the user's quota is used up and the bus disconnects a
+/// program. So on dbus-broker a poster asks the bus a question after each `interval` posts, and has at most a window of
+/// 256 posts in flight that no reply covers; the others wait in the outbox. dbus-daemon needs nothing of the kind: 4
 /// posters × 20,000 posts to 20 observers made it grow by less than 1 MB.
 ///
 /// A reply only says that the bus has routed the posts, not that observers have them. So from time to time the question is

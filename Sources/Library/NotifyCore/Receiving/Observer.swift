@@ -5,7 +5,7 @@ import Synchronization
 
 /// A registration: a callback, the guard that keeps it from running once it is cancelled, and its queue.
 package final class Observer: Sendable {
-    /// Who runs the callback.
+    /// What runs the callback.
     enum Runner: Sendable {
         /// The center's own thread.
         case center(any CallbackThread)
@@ -159,7 +159,7 @@ package protocol ObserverClient: Sendable {
     func end()
 }
 
-/// Who is notified of the posts of certain names, and of who has posted them, on the thread that drives the connection.
+/// Notified of the posts of certain names, and of their senders, on the thread that drives the connection.
 package protocol PostListener: AnyObject {
     /// - Parameter sender: the unique name of the connection that posted; it may have left the bus since.
     func handle(post name: NotifyName, from sender: String)
@@ -211,7 +211,7 @@ struct CancellationGuard: ~Copyable, Sendable {
     private static let running: UInt8 = 1
     private static let cancelled: UInt8 = 2
 
-    /// Who waits for the end of a callback that was cancelled: this is rare, so all share one.
+    /// The waiters for the end of a callback that was cancelled: this is rare, so all share one.
     private struct Endings {
         /// For each waiting thread, the observer whose callback it waits for.
         var threads: [UInt: Observer] = [:]

@@ -2,14 +2,14 @@
 
 // Posts: who observes them, and whether they are accepted.
 extension Receiver {
-    /// Passes an accepted post to those to whom it matters who has posted.
+    /// Passes an accepted post to the listeners that need to know its sender.
     ///
     /// - Returns: the post, without observers that ignore their own center's posts if it is one.
     func accept(_ arrival: Arrival, from sender: UnsafePointer<CChar>) -> Arrival {
         onPost?(arrival.name, sender)
         let isOwn = arrival.audience.ignoringCount > 0 && ownName.isName(of: sender)
         if arrival.audience.listenerCount > 0 {
-            // What they do may end the connection, and with it the message.
+            // Listeners may end the connection, and with it the message.
             let sender = String(cString: sender)
             for observer in arrival.audience.observers { observer.listener?.handle(post: arrival.name, from: sender) }
         }

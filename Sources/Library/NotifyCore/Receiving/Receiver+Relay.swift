@@ -2,8 +2,8 @@
 
 // A sandboxed program, which hears others through the relay and has no match rules on the bus.
 extension Receiver {
-    /// The relay hears these; from now on nothing comes but by the relay. What was added while it was asked is confirmed once
-    /// it hears that, too.
+    /// The relay hears these; from now on nothing comes but by the relay. Topics that were added while it was asked are
+    /// confirmed once it hears those, too.
     func hearByRelay(_ topics: [Topic]) {
         if !hearsByRelay {
             _ = removeAllRules()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who follows what a receiver observes, on the thread that reads: the observer's half of the lifecycle protocol.
+/// Follows what a receiver observes, on the thread that reads: the observer's half of the lifecycle protocol.
 protocol ReceiverDelegate: AnyObject {
     /// What is observed over the connection has changed.
     func namesHaveChanged(names: [String], prefixes: [String], added: Bool)
@@ -41,7 +41,8 @@ package final class Receiver: BusHearer {
     /// Whether an observer is waiting for a bus that was not found, and has been informed.
     private var isAwaited = false
     /// Whether the bus had accepted the connection that is lost, and the next one has yet to succeed or to fail: perhaps it
-    /// has ended only because the agent had parked the program. What is being registered is registered on the next one.
+    /// has ended only because the agent had parked the program. Topics that are being registered are registered on the
+    /// next one.
     private var isReturning = false
     /// So often, at most: a bus may end each connection because of what is registered.
     private static let maximumLosses = 4
@@ -135,7 +136,7 @@ package final class Receiver: BusHearer {
             link.open()
         case .closed where isReturning: break
         default:
-            // Those who wait for the bus are served once it is there.
+            // Callers that wait for the bus are served once it is there.
             registry.settle { _ in if !topic.waitsForBus { topic.state = .failed(.disconnected) } }
         }
     }
@@ -170,7 +171,7 @@ package final class Receiver: BusHearer {
         if link.bus.process?.isConnected == false { return barrier.complete(.failure(.disconnected)) }
         switch link.phase {
         case .ready:
-            // What a relay holds for this program was posted before.
+            // Posts that a relay holds for this program precede the barrier.
             let isWaiting = delegate?.synchronize { [self] in ask(for: barrier) }
             if isWaiting != true { ask(for: barrier) }
         case .opening where !isReplacement:
@@ -272,7 +273,7 @@ package final class Receiver: BusHearer {
         report(.connected, isReturn: true)
     }
 
-    /// - Parameter isOver: whether nobody wants the connection any more.
+    /// - Parameter isOver: whether the connection is not wanted any more.
     private func report(_ change: NotifyCenter.ConnectionChange, isReturn: Bool, isOver: Bool = false) {
         guard let onConnectionChange else { return }
         connectionState?.note(isOver ? nil : change)
@@ -347,7 +348,7 @@ extension Receiver {
     /// What to sleep for.
     package var pollRequest: PollRequest { link.pollRequest }
 
-    /// Reads what has come, and handles it for a while. What that sends is written together at the end.
+    /// Reads what has come, and handles it for a while. The messages that this sends are written together at the end.
     package func proceed(_ events: Int16) {
         link.proceed(events) { end in
             while nextArrival(until: end) != nil { if end <= .now { return true } }

@@ -246,7 +246,7 @@ final class Registry: Sendable {
         })
     }
 
-    /// Who hears a name.
+    /// The audience of a name.
     func audience(of name: NotifyName) -> Audience { state.withLock { $0.topics.audience(of: name) } }
 
     /// Everything that waited for the bus is live.

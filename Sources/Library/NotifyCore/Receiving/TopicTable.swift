@@ -160,7 +160,7 @@ final class Topic: @unchecked Sendable {
         self.audience = audience
     }
 
-    /// Who is to be told when the bus has answered, and where to say that something has changed, if there are any.
+    /// The notices to give when the bus has answered, and where to say that something has changed, if there are any.
     private var notices: [Registry.Notice] = []
     private var changes: TopicChanges?
 
