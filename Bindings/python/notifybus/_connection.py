@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
         error = NoBus(reason)
         if not self._accepted.done():
             self._accepted.set_exception(error)
-            self._accepted.exception()  # Whoever waits for it may have given up.
+            self._accepted.exception()  # The caller that waits for it may have given up.
         calls, self._calls = self._calls, {}
         for _, then, timer in calls.values():
             timer.cancel()
