@@ -218,7 +218,7 @@ import Testing
         )
         try observer.waitForErrorOutput(containing: "live")
         observer.send(signal: SIGSTOP)
-        // What it has just heard it may hear again.
+        // It may hear once more what it has just heard.
         try #require(waitUntil { processState(observer.pid) == "T" })
         try poster.postOnceConnected("com.example.a")
         try #require(waitUntil(timeout: .patience) { try agent.isParked(observer.pid) })
@@ -251,7 +251,7 @@ import Testing
 
     /// Kills the agent once it has told observers what they are to remember, and starts another one.
     private func killAndRestart(_ agent: AgentBus, _ listener: Listener) throws {
-        // What the agent has sent before it answers reaches them, even if the agent does not live to see it.
+        // Messages that the agent has sent before it answers reach them, even if the agent does not live to see it.
         _ = try agent.state(of: listener.name)
         try agent.killAgent()
         try agent.restartAgent()

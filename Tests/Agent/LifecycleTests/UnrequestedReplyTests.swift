@@ -181,7 +181,7 @@ import Testing
     }
 }
 
-/// Answers somebody else's call with everything that could do harm.
+/// Answers another client's call with everything that could do harm.
 private func answer(_ serial: UInt32, of victim: String, by stranger: RawBusClient) throws {
     var registered = RawBody()
     registered.append("background")

@@ -229,7 +229,7 @@ struct HandingOverSessionTests {
     func `what is frozen continues if the next agent is killed before it took over`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try freeze(session)
-        // Who only asks for it does nothing with it.
+        // A caller that only asks for it does nothing with it.
         let agent = "org.notifybus.Agent1 /org/notifybus/Agent1 org.notifybus.Agent1"
         try session.shell("busctl --user call \(agent) HandOver >/dev/null")
         try session.until("[[ $(state $one) != T ]]", timeout: limit)

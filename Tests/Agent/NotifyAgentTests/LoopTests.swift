@@ -151,7 +151,7 @@ import Testing
     }
 }
 
-/// A socket on which nobody accepts connections, with as many waiting as fit.
+/// A socket on which no process accepts connections, with as many waiting as fit.
 private final class ListeningSocket {
     private let server: Int32
     private var clients: [Int32] = []

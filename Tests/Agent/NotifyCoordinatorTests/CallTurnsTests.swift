@@ -67,7 +67,7 @@ extension CallTurns {
         #expect(calls.take("large", large, from: ":1.0", mayBegin: true) == .waits)
         #expect(calls.take("after", load(1), from: ":1.0", mayBegin: true) == .waits)
         #expect(calls.isEmpty && order(&calls).isEmpty && calls.largeTime == 0)
-        // It holds up nobody else.
+        // It holds up no other caller.
         #expect(calls.take("other", load(1), from: ":1.1", mayBegin: true) != .waits)
         for number in 0..<3 { _ = calls.take("b\(number)", load(1), from: ":1.10", mayBegin: false) }
         #expect(order(&calls) == ["b0", "b1", "b2"])
@@ -197,7 +197,7 @@ extension CallTurns {
         #expect(calls.next()?.call == "b" && calls.refusal(from: ":1.0", load(1), wantsReply: true) == refusal)
         calls.end(charge(":1.1"))
         #expect(calls.refusal(from: ":1.0", load(1), wantsReply: true) == nil)
-        // What follows a call is no call.
+        // A message that follows a call is no call.
         #expect(calls.take("d", load(1), from: ":1.1", mayBegin: true) == .waits)
         #expect(calls.follow("reply", from: ":1.1") && !calls.follow("reply", from: ":1.0"))
         #expect(order(&calls) == ["c", "d", "reply"])

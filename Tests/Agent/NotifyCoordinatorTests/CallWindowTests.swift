@@ -4,7 +4,7 @@ import Testing
 
 @testable import NotifyCoordinator
 
-/// Whom the agent calls when: users take turns, and one that never answers holds up nobody else.
+/// The order of the agent's calls: users take turns, and one that never answers holds up no other.
 @Suite struct CallWindowTests {
     private typealias Window = CallWindow<Int, String>
 

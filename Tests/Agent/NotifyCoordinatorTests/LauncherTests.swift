@@ -402,7 +402,7 @@ import Testing
         world.take(.activity(world.id, false, failure: "was ended by signal 9"))
         world.end()
         check(2, "was ended by signal 9")
-        // Once for each start, whoever reports it.
+        // Once for each start, even if the unit and the start both report it.
         world.post()
         world.take(.activity(world.id, true))
         world.take(.activity(world.id, false, failure: "exited with status 1"))
@@ -413,7 +413,7 @@ import Testing
         world.take(.activity(world.id, false, failure: "exited with status 2"))
         world.end(.programFailed("exited with status 2"))
         check(4, "exited with status 2")
-        // What the unit said of an earlier run, and what others have started, doesn't count.
+        // Reports on an earlier run of the unit, and on runs that others have started, don't count.
         world.take(.activity(world.id, false, failure: "exited with status 1"))
         world.take(.activity(world.id, true))
         world.take(.activity(world.id, false, failure: "exited with status 1"))
@@ -840,7 +840,7 @@ import Testing
         world.now = 20
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 2)
-        // Somebody else has just started it.
+        // Another program has just started it.
         world.take(.activity(world.id, true))
         world.take(.accepted(world.id, number: 2))
         world.end(.begun(at: 19))
@@ -851,7 +851,7 @@ import Testing
     }
 
     @Test func `with drop, a program that somebody else starts is told of what was posted, but not started again`() {
-        // What the service manager had not answered in time succeeds after all.
+        // A start that the service manager had not confirmed in time succeeds after all.
         var world = LauncherWorld {
             $0.onBusy = .drop
             $0.settle = 100

@@ -241,7 +241,7 @@ private struct Desk {
         desk.pass(10 * Desk.second)
         desk.use([.audio: []])
         #expect(desk.world.frozenPrograms == [steam: [7]])
-        // Nobody knows any more who has started it.
+        // It is no longer known which process has started it.
         desk.world.send(.frozeProgram(steam, [World.process(7), World.process(8)]))
         desk.focus(Desk.process(8, startTime: 2))
         #expect(desk.world.frozenPrograms == [steam: [7]])
@@ -281,7 +281,7 @@ private struct Desk {
             }
             #expect(desk.world.frozenPrograms == [NapTests.mail: [7]])
             desk.focus(Desk.process(7, "org.example.Mail"))
-            // What it said was about this nap.
+            // Its report was about this nap.
             #expect(desk.state(":1.1") == .foreground && desk.world.frozenPrograms.isEmpty)
         }
     }
@@ -323,7 +323,7 @@ private struct Desk {
         desk.pass(10 * Desk.second)
         desk.use([.job: []])
         #expect(desk.world.frozenPrograms == [NapTests.mail: [7]])
-        // A person wakes it although nobody looks at it.
+        // A person wakes it although it does not have the focus.
         desk.world.log = []
         _ = try desk.world.set("pid:7", .foreground)
         desk.world.settle()
@@ -378,7 +378,7 @@ private struct Desk {
         desk.pass(10 * Desk.second)
         desk.use([.audio: [Desk.process(71, "org.example.Music")]])
         #expect(desk.state(":1.1") == .suspended)
-        // Nobody is asked while nobody waits for the answer.
+        // No question is asked while no nap depends on the answer.
         #expect(desk.world.useQuestion == nil)
     }
 
@@ -502,7 +502,7 @@ private struct Desk {
         desk.pass(10 * Desk.second)
         desk.use([.job: []])
         #expect((1...Naps.maximumPrograms).contains(desk.world.frozenPrograms.count))
-        // Nobody says whether those have ended, so they make room for others.
+        // It is not known whether those have ended, so they make room for others.
         for pid in 3_001...3_256 { desk.focus(Desk.process(Int32(pid), "org.example.A\(pid)")) }
         #expect(desk.world.frozenPrograms.isEmpty)
         desk.focus()

@@ -81,7 +81,7 @@ import Testing
         #expect(result9 == nil)
         let result10 = table.wait(1, for: "a")
         #expect(result10 == 1)
-        // Whoever waits for the same shares the number.
+        // Callers that wait for the same posts share the number.
         let another = table.wait(2, for: "a")
         #expect(another == 1)
         let result11 = table.batchIsRead(by: "a")
@@ -218,7 +218,7 @@ import Testing
         _ = table.prepare(.foreground, of: "b")
         let (third, last, none) = (table.next(), table.next(), table.next())
         #expect(third == .follower(3) && last == .queued(["a", "b"]) && none == nil)
-        // What has followed posts is still due when everybody has left.
+        // Followers of posts are still due when everybody has left.
         table.posted(post)
         _ = table.follow(4, for: "b")
         for client in ["a", "b"] { _ = table.forget(client) }
@@ -352,7 +352,7 @@ import Testing
             _ = table.hear(RelayTable.Post(try name("n.\(number)"), from: ""))
         }
         #expect(table.waitingCount(of: "a") == 5 && table.droppedCount(of: "a") == 0)
-        // What is coalesced, or no longer wanted, does not count twice, or for ever.
+        // Coalesced posts don't count twice, and posts that are no longer wanted don't count for ever.
         for number in 500..<560 {
             for _ in 0..<20 { _ = table.hear(RelayTable.Post(try name("n.\(number % 5)"), from: "")) }
             _ = table.prepare(.suspended, of: "a")
@@ -438,7 +438,7 @@ import Testing
         _ = table.release(change.replaced)
         _ = try table.add(subjects("com.example.many.n1"), to: "b")
         let refused = table.refuse(Subjects(prefixes: Set(change.heard.prefixes.prefix(1))))
-        // What is no longer needed is given up, and only the refused one is on no bus.
+        // Rules that are no longer needed are given up, and only the refused one is on no bus.
         #expect(refused.clients == ["a"] && refused.unheard == change.heard)
         #expect(table.subjects(of: "a") == Subjects())
         let own: NotifyName = "com.example.many.n1"

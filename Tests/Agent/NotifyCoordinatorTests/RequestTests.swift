@@ -214,7 +214,7 @@ import Testing
         let byRoot = release(&world, nil, by: Caller(user: 0))
         #expect(world.answers[byRoot] == .connections(2))
         #expect(try newcomers(51) == [.foreground, .foreground, .foreground])
-        // Nobody is left to release.
+        // No connection is left to release.
         let empty = release(&world, nil, by: Caller(user: 0))
         #expect(world.answers[empty] == .connections(0))
     }
@@ -437,7 +437,7 @@ import Testing
         #expect(try nameState(&world, "com.example.a") == .value(5))
         try register(":1.3", [("com.example.a", 7, 11)])
         #expect(try nameState(&world, "com.example.a") == .value(7))
-        // What claims to come from the future counts as set now.
+        // A state that claims to come from the future counts as set now.
         try register(":1.4", [("com.example.a", 8, 1_000)])
         #expect(try nameState(&world, "com.example.a") == .value(8))
         world.time = 200

@@ -30,7 +30,7 @@ import Testing
         #expect(isAskedAgain)
     }
 
-    /// A connection that has registered hears by itself what is posted after the mark. What came before, it is told.
+    /// A connection that has registered hears by itself what is posted after the mark. It is told what came before.
     @Test func `a mark comes behind the posts that were made before it, whoever made them`() throws {
         var posts = Posts()
         let (first, second) = (LaunchMark(ConnectionID(1), number: 1), LaunchMark(ConnectionID(2), number: 2))
