@@ -31,7 +31,7 @@ enum ValueReading {
         }
     }
 
-    /// What is accepted is written and read again as the same.
+    /// Accepted values are written and read again as the same.
     private static func tryReading<Message: ProtocolArguments>(_ type: Message.Type, _ values: [BusValue]) {
         guard let message = try? Message(values) else { return }
         guard let again = try? Message(message.arguments) else {

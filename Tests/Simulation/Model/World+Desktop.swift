@@ -66,7 +66,7 @@ extension World {
         }
     }
 
-    /// An agent that hands over knows the states of names that somebody has observed all along, whoever set them.
+    /// An agent that hands over knows the states of names that were observed all along, whichever program set them.
     func checkHeldStates(_ agent: SimulatedAgent) {
         for (name, state) in heldStates where !state.observers.isEmpty && agent.state(of: name) != state.value {
             oracle.fail("the state of \(Subject.texts[name]) was \(state.value), and the agent has forgotten it")
@@ -79,7 +79,7 @@ extension World {
         }
     }
 
-    /// Whoever observes a name knows its state: the agent may die now.
+    /// The observers of a name know its state: the agent may die now.
     func checkWitnesses(_ agent: SimulatedAgent, _ living: [SimulatedObserver]) {
         for name in 0..<Subject.nameCount where living.contains(where: { $0.observes(name) }) {
             guard let told = agent.state(of: name), told != 0 else { continue }
@@ -107,7 +107,7 @@ extension World {
 }
 
 extension Decider {
-    /// Whether nobody but the desktop has decided.
+    /// Whether only the desktop has decided.
     var isDesktop: Bool {
         switch self {
         case .source, .rule: true
