@@ -44,7 +44,7 @@ import Testing
         // The last callback counts when it has returned.
         try center.barrier(timeout: .patience)
         let statistics = center.statistics
-        // What the observer merged, because its thread had to wait for a processor, did reach it.
+        // Posts that the observer merged, because its thread had to wait for a processor, did reach it.
         #expect(statistics.delivered + statistics.coalescedDeliveries == 50_020)
         #expect(heard.elements.suffix(20).elementsEqual((1...20).map { "com.example.\($0)" }))
         #expect(heard.elements.dropLast(20).allSatisfy { $0 == "com.example.a" })

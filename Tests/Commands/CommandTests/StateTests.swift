@@ -190,7 +190,7 @@ import Testing
         #expect(result.status == (isSignal ? 143 : 2))
         #expect(agent.calls.elements.filter { $0.member == "GetNameState" }.count < rounds * names.count)
         if !isSignal {
-            // What came in time is printed.
+            // Answers that came in time are printed.
             #expect(result.lines.map { $0.split(separator: " ").first ?? "" } == names.map { $0[...] })
             #expect(result.lines.first == "com.example.1 7" && result.lines.last == "com.example.500 -")
         }

@@ -11,7 +11,7 @@ private typealias NotifyCenter = NotifyBus.NotifyCenter
 private typealias NotifyName = NotifyBus.NotifyName
 private typealias NotifyBusError = NotifyBus.NotifyBusError
 
-/// Nobody waits for something that can't come any more.
+/// No caller waits for something that can't come any more.
 @Suite struct ClosingTests {
     @Test(arguments: busKinds)
     func `an observer that is added while the center closes never runs`(kind: BusKind) throws {

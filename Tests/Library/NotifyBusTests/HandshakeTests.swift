@@ -5,8 +5,8 @@ import NotifyNames
 import TestSupport
 import Testing
 
-/// What a connection believes of whoever answers while it is opened. A real bus lets it in: see `EntryTests` and
-/// `NamespaceTests`.
+/// What a connection believes of the process that answers while it is opened. A real bus lets it in: see `EntryTests`
+/// and `NamespaceTests`.
 @Suite struct HandshakeTests {
     private static let guid = "0123456789abcdef0123456789abcdef"
 
