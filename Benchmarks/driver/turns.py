@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds in which everyone has a turn, so that what disturbs the machine hits all alike."""
+"""Rounds in which everyone has a turn, so that disturbances of the machine hit all alike."""
 
 import time
 

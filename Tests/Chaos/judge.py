@@ -113,8 +113,8 @@ class Judge:
         return Record(what, int(begin), int(end), int(status), name)
 
     def posts(self, records, heard):
-        """What was posted, with the times between which the bus has routed it: it had when a later post of the same program was
-        heard, by who hears posts alone. Others may hear a name that nobody has posted yet."""
+        """What was posted, with the times between which the bus has routed it: it had when a later post of the same
+        program was heard by one that hears posts alone. Others may hear a name that has not been posted yet."""
         first = collections.defaultdict(list)
         for record in heard["untouched"]:
             if record.name.startswith("c.u."):
@@ -220,7 +220,7 @@ class Judge:
                 continue
             after = person or own
             if act["before"] < time:
-                # Two at once: what comes of it isn't known.
+                # Two at once: the result isn't known.
                 last = segments.pop()
                 person = own = state = UNKNOWN
                 time = max(time, act["after"])
@@ -464,7 +464,7 @@ class Judge:
     def may_be_spurious(trouble, segments, troubles):
         if trouble.row != "agent-died":
             return True
-        # Only of who was suspended, parked or being resumed.
+        # Only of a program that was suspended, parked or being resumed.
         for segment in segments:
             if segment.begin < trouble.end and trouble.begin < segment.end:
                 if {segment.before, segment.after} & {SUSPENDED, UNKNOWN}:
@@ -526,7 +526,7 @@ class Judge:
                 raise Violation("lost", who, name, f"posted {count} times from here on, heard less often", [post.begin, post.end])
 
     def judge_order(self, who, posts, heard, segments, begins, troubles):
-        """What one program posts is heard in that order by who is in the foreground throughout, through one connection."""
+        """A program in the foreground throughout, with one connection, hears each other program's posts in order."""
         if self.observers[who].get("centers"):
             return
         by_name = {post.name: post for post in posts if post.name.startswith("c.u.")}

@@ -139,8 +139,8 @@ def focus_of(source, only):
 
 
 def states_of(source, number, only):
-    """Which states are set and read. Half of them are set at the beginning alone, so that who has heard of nothing since must
-    remember them."""
+    """Which states are set and read. Half of them are set at the beginning alone, so that programs that have heard of
+    nothing since must remember them."""
     if "state" not in only:
         return []
     items = [{"at": 0.1, "who": SETTER, "what": f"set {name} {number * 1000 + index}"} for index, name in enumerate(STATES)]

@@ -300,7 +300,7 @@ export class Center extends EventEmitter {
     else if (this.#hasLifecycle) this.#lifecycle.handleSignal(message)
   }
 
-  /** Anyone can send anything, so this believes only what is a post of a name by who may post it. */
+  /** Anyone can send anything, so this believes only posts of names that their senders may post. */
   #takePost({ signature, sender, path: sentTo, interface: sentAs, body }) {
     if (signature !== 's') return
     const [name] = body()

@@ -299,7 +299,7 @@ class Center:
             self._lifecycle.handle_signal(message)
 
     def _take_post(self, message: Message) -> None:
-        """Anyone can send anything, so this believes only what is a post of a name by who may post it."""
+        """Anyone can send anything, so this believes only posts of names that their senders may post."""
         if message.get("signature") != "s":
             return
         name, sender = message.body()[0], message.get("sender") or ""

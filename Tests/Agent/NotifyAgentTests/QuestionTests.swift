@@ -429,7 +429,7 @@ import Testing
             "EventSources/ShellSource.swift", "EventSources/UseWatch.swift", "Launching/ServiceManager.swift",
         ]
         let asksNothing: Set<String> = [
-            // The followers themselves, and who only wants to know whether a name is there.
+            // The followers themselves, and the watch that only wants to know whether a name is there.
             "Services/MachineServices.swift", "Services/PropertyClient.swift", "Services/ServiceRouter.swift",
             "Launching/NameWatch.swift",
         ]

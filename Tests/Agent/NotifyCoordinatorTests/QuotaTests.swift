@@ -74,7 +74,7 @@ import Testing
         let more = world.call()
         world.send(.addNames(more, from: ":1.1", try Subjects(names: ["org.example"], prefixes: [])))
         #expect(world.refusals[more]?.kind == .limitExceeded)
-        // Another one has as much, and what is outside of any has more.
+        // Another one has as much, and a program outside of any has more.
         let others = [
             try register(":1.6", 14, 100, application: "org.example.B"), try register(":1.7", 15, 100, application: ""),
             try world.register(":1.8", World.process(16), names(300), application: "org.example.A"),

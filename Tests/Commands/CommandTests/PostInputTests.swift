@@ -62,7 +62,7 @@ import Testing
         let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
         for number in 1...5 {
             try posting.writeInput("com.example.\(number)\n")
-            // The input is still open: what is heard was not posted because it ended.
+            // The input is still open, so its end is not the reason for these posts.
             try #require(heard.wait(forCount: number))
         }
         try posting.writeInput("com.exam")

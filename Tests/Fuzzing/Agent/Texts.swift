@@ -25,7 +25,7 @@ enum ValueReading {
         while !choices.isOver {
             let type = choices.pick(messages)
             let signature = choices.once(in: 6) ? choices.signature() : type.signature
-            // Not our descriptors: what is refused is closed.
+            // Not our descriptors: those of refused messages are closed.
             tryReading(type, choices.values(of: signature).map(withoutDescriptors))
             power(&choices)
         }

@@ -4,7 +4,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Where a call is written decides nothing: each name has one meaning, and what waits says so.
+/// Where a call is written decides nothing: each name has one meaning, and calls that wait say so.
 @Suite struct ContextTests {
     /// Everywhere but at the top level, with the calls that never block, and `await` at those that wait.
     static let right = """

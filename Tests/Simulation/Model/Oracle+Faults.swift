@@ -127,7 +127,7 @@ extension Oracle {
         allowEachName(of: observer, .connectionLost)
     }
 
-    /// The agent has died, and what it had noted is lost.
+    /// The agent has died, and its knowledge is lost.
     mutating func agentDied() { contracts.indices.forEach { agentDied(for: $0) } }
 
     mutating func agentDied(for observer: Int) {

@@ -29,7 +29,7 @@ extension World {
             }
     }
 
-    /// The agent says that what it was told of the desktop is in force.
+    /// The agent says that the changes of the desktop so far are in force.
     func desktopIsInForce(_ number: UInt64, _ agent: SimulatedAgent) {
         guard number == agent.lastWait else { return }
         for observer in observers where isMeant(observer) && !observer.hasEnded {
@@ -53,7 +53,7 @@ extension World {
 
     /// The agent has accepted the state of a name.
     ///
-    /// - Parameter observer: who tells the next agent; nil if it does not observe the name any more.
+    /// - Parameter observer: the one that tells the next agent; nil if it does not observe the name any more.
     func nameStateIsSet(_ name: Int, _ value: UInt64, _ stamp: UInt64, by observer: Int?) {
         if let known = nameStates[name], known.stamp > stamp { return }
         nameStates[name] = NameState(value: value, stamp: stamp, setter: observer)
