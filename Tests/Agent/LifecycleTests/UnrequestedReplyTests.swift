@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an observer that looks for its agent mistakes nobody else for it`(kind: BusKind) throws {
+    func `an observer that looks for its agent mistakes no other connection for it`(kind: BusKind) throws {
         let agent = try AgentBus(kind, policy: Self.policy)
         let stranger = try RawBusClient(address: agent.bus.address)
         let before = try stranger.uniqueNames()

@@ -351,7 +351,7 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: anyBusKind())
-    func `a unit that somebody else has just started is started once more`(kind: BusKind) throws {
+    func `a unit that others have just started is started once more`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.unit(
             "job.service",

@@ -133,7 +133,7 @@ import Testing
         func serviceIsAway(_ reason: String) { reasons.append(reason) }
     }
 
-    @Test func `a machine's bus that accepts nobody holds nothing up`() throws {
+    @Test func `a machine's bus that accepts no connection holds nothing up`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
         let server = try ListeningSocket(path)

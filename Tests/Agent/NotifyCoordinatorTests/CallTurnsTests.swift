@@ -36,7 +36,7 @@ extension CallTurns {
         return order
     }
 
-    @Test func `a call begins at once if nobody's call waits and there is time`() {
+    @Test func `a call begins at once if no other call waits and there is time`() {
         var calls = calls()
         #expect(calls.take("a", load(1), from: ":1.0", mayBegin: true) == .begin(charge(":1.0")))
         #expect(calls.isEmpty && calls.pendingCount(of: 1000) == 1)
@@ -319,7 +319,7 @@ extension CallTurns {
         #expect(calls.take("large", load(8 << 20), from: ":1.10001", mayBegin: true) == .unknown)
     }
 
-    @Test func `whoever could not be identified is asked about again once it has no call pending`() {
+    @Test func `a sender that could not be identified is asked about again once it has no call pending`() {
         var calls = Calls(Quotas())
         let caller = Caller(Owner(user: 1000), confinement: .unidentified(":1.1"), isUncertain: true)
         #expect(calls.take("a", load(1), from: ":1.1", mayBegin: true) == .unknown)

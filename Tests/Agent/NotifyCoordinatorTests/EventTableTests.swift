@@ -92,7 +92,7 @@ import Testing
         #expect(table.handle(.asked(Self.c, 3), at: 9) == [.answer(3), .alarm(at: 8 + EventTable.lingering)])
     }
 
-    @Test func `whoever waits for a source is answered once, when it is off or after a second`() {
+    @Test func `a caller that waits for a source is answered once, when it is off or after a second`() {
         var table = Self.makeTable()
         _ = table.handle(.asked(Self.a, 1), at: 0)
         _ = table.handle(.asked(Self.b, 2), at: 10)

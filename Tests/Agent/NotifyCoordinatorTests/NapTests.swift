@@ -162,7 +162,7 @@ private struct Desk {
         #expect(desk.state(":1.0") == .foreground && desk.state(":1.1") == .foreground)
     }
 
-    @Test func `if nobody knows who has the focus, everybody is awake`() throws {
+    @Test func `if it is unknown who has the focus, everybody is awake`() throws {
         for condition in [SourceCondition.off("sway went away"), .live] {
             var desk = try mail(Desk.rule("org.example.Mail", depth: .frozen))
             desk.focus()
@@ -424,7 +424,7 @@ private struct Desk {
 
     // MARK: - Off
 
-    @Test func `turned off, nobody naps until they are turned on`() throws {
+    @Test func `when naps are turned off, no program naps until they are turned on`() throws {
         var desk = try mail(Desk.rule("org.example.Mail", depth: .frozen))
         desk.focus(NapTests.other)
         desk.pass(10 * Desk.second)
@@ -528,7 +528,7 @@ private struct Desk {
         #expect(desk.state(":1.1") == .suspended)
     }
 
-    @Test func `whoever is asked about terminals gets their numbers in order`() {
+    @Test func `a question about terminals has their numbers in order`() {
         var desk = Desk(Desk.rule("*"))
         let numbers: [Int32] = [17, 11, 15, 12, 18, 13]
         for number in numbers { desk.focus(Desk.process(number, "org.example.Terminal\(number)")) }

@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `a name that is pending for everyone has no rule until it no longer is for somebody`() throws {
+    @Test func `a name that is pending for all observers has no rule until it no longer is for one`() throws {
         var world = World()
         for number in 1...2 {
             _ = try world.register(":1.\(number)", World.process(Int32(number + 10)), ["com.example.a"])
@@ -168,7 +168,7 @@ import Testing
         #expect(bus.prefixes.isEmpty && bus.proxies.isAtRest)
     }
 
-    @Test func `whoever waits for a rule that the bus refuses is told so, and nobody else`() {
+    @Test func `a connection that waits for a rule that the bus refuses is told so, and no other`() {
         var proxies = KeptProxies()
         let subjects: [Subjects] = [["com.example.a"], ["com.example.a", "com.example.b"], ["com.example.c"]].map {
             Subjects(names: $0)

@@ -214,7 +214,7 @@ import Testing
         #expect(world.coordinator.receiver(ofStream: old) == nil)
     }
 
-    @Test func `a report to an earlier agent counts for each connection, whoever registers first`() throws {
+    @Test func `a report to an earlier agent counts for each connection, whichever registers first`() throws {
         for isFirst in [true, false] {
             var world = World()
             let process = World.process(7)
@@ -335,7 +335,7 @@ extension World {
         #expect(world.answers[call] == .registered(.foreground, pending: [], isComplete: false))
     }
 
-    @Test func `a connection that registers suspended is so, even if somebody resumes it meanwhile`() throws {
+    @Test func `a connection that registers suspended is so, even if it is resumed meanwhile`() throws {
         var world = World()
         let call = try world.register(":1.1", World.process(11), ["com.example.a"]) { statement in
             (statement.state, statement.decider) = (.suspended, "person")

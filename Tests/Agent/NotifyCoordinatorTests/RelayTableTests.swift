@@ -98,7 +98,7 @@ import Testing
         #expect(result15 == nil)
     }
 
-    @Test func `nobody waits for posts that became one or are no longer wanted`() throws {
+    @Test func `no program waits for posts that became one or are no longer wanted`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = try table.add(subjects("x", "y", "z"), to: "a")
@@ -138,7 +138,7 @@ import Testing
         #expect(over == [4])
     }
 
-    @Test func `whoever waits is not told early because a later post is no longer wanted`() throws {
+    @Test func `a program that waits is not told early because a later post is no longer wanted`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = try table.add(subjects("x", "y"), to: "a")
@@ -244,7 +244,7 @@ import Testing
         #expect(table.droppedCount(of: "a") == lost)
     }
 
-    @Test func `a rule that the bus refuses fails whoever asked for it, and nobody else who waits`() throws {
+    @Test func `a rule that the bus refuses fails its own connection, and no other that waits`() throws {
         var rules = RuleQueue<String, NotifyBusError>()
         let error = NotifyBusError(.failed, "refused")
         func settled(_ number: Int) -> [String] {
@@ -445,7 +445,7 @@ import Testing
         #expect(table.hear(RelayTable.Post(own, from: ":1.9")) == ["b"])
     }
 
-    @Test func `who hears some names, and which of them somebody hears, is known`() throws {
+    @Test func `the relay knows which programs hear some names, and which of these are heard`() throws {
         var table = RelayTable()
         for client in ["a", "b", "c"] { _ = table.enter(client, of: process, in: .foreground) }
         _ = try table.add(subjects("x", prefixes: ["com."]), to: "a")

@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: busKinds, [[], ["--retry"]])
-    func `when nobody reads its output any more it ends, although there is no bus`(
+    func `when its output is no longer read it ends, although there is no bus`(
         kind: BusKind,
         options: [String]
     ) throws {

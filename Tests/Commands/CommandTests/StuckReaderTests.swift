@@ -150,7 +150,7 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
-    func `an agent serves though nobody reads its log`(kind: BusKind) throws {
+    func `an agent serves though its log is not read`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try TestSupport.start(
             productPath("notify-agent"),

@@ -208,7 +208,7 @@ import Testing
         #expect(!scene.half.holdsConfirmations)
     }
 
-    @Test func `when a relay is back, each name is delivered once, since nobody has heard what was posted meanwhile`() {
+    @Test func `when a relay is back, each name is delivered once, since posts were not heard meanwhile`() {
         var scene = Scene()
         _ = scene.connect(needsRelay: true)
         _ = scene.register(with: ":1.5", search: 1)

@@ -45,7 +45,7 @@ import Testing
         #expect(try scene.lifecycle("focus") == "0  -  sway\n")
     }
 
-    @Test func `nobody asks the desktop unless somebody wants to know`() throws {
+    @Test func `the agent doesn't ask the desktop unless an observer wants to know`() throws {
         let sway = try FakeSway()
         let scene = try makeScene(.daemon, sway)
         try scene.waitForStatus("sway off   0 facts: idle until an observer registers")

@@ -84,7 +84,7 @@ struct LoginEventTests {
     }
 
     @Test(arguments: anyBusKind())
-    func `sleep is delayed by a second while somebody observes it`(kind: BusKind) throws {
+    func `sleep is delayed by a second while it has an observer`(kind: BusKind) throws {
         let logind = try MockLogind()
         let scene = try makeScene(kind, logind)
         let other = try scene.observe("org.notifybus.system.didwake")
