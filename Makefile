@@ -19,7 +19,7 @@ export GO_ON = $(strip make $(MAKECMDGOALS) $(MAKEOVERRIDES))
 SCRATCH ?= .build
 SWIFT_FLAGS ?=
 # What Package.swift adds to a plain package: 'development' has its tests run faster, 'whole' compiles modules as a whole,
-# which takes less, but all of it again after each edit, and 'strict' makes warnings errors. Who edits exports
+# which takes less, but all of it again after each edit, and 'strict' makes warnings errors. If you edit, export
 # NOTIFYBUS_FLAGS=development, which 'swift build' and 'swift test' need too.
 export NOTIFYBUS_FLAGS ?= development whole
 
@@ -69,7 +69,7 @@ WITHOUT_PROC := -Xlinker --wrap=swift_copyAuxiliaryExecutablePath
 # Recipes that link begin with this: the shell, unlike make, handles paths with spaces.
 FIND_STATIC = static=$$(realpath --canonicalize-missing -- $(call quote,$(STATIC))); \
 	export PKG_CONFIG_PATH="$$static$${PKG_CONFIG_PATH:+:$$PKG_CONFIG_PATH}"
-# Nobody looks for functions by name in the commands, which Swift's compiler would export: 0.4 MB.
+# No program looks up functions by name in the commands, which Swift's compiler would export: 0.4 MB.
 PROGRAM = -Xlinker --no-export-dynamic $(COMMIT)
 # In git, the commit and a digit for changes since, which --version shows. The address of a symbol is a number that the
 # linker can be told, so nothing is compiled again for it.
@@ -77,7 +77,7 @@ COMMIT = $(if $(wildcard .git),$(shell commit=$$(git rev-parse --short=12 HEAD 2
 	echo "-Xlinker --defsym=notifybus_commit=0x$$commit$$([ -z "$$(git status --porcelain)" ]; echo $$?)"))
 # The C library is loaded into other programs, so it shares libdbus and the C++ library with them.
 LIBRARY_LINK := $(if $(STRIP),-Xlinker $(STRIP)) $(LINKER)
-# No debugger is used on what nobody edits, and what it would need takes a tenth of the compiler's time.
+# Without edits no debugger is used, and debug information takes a tenth of the compiler's time.
 ONCE := $(if $(filter whole,$(NOTIFYBUS_FLAGS)),-debug-info-format none)
 DEBUG := --scratch-path $(call quote,$(SCRATCH)) $(ONCE) $(SWIFT_FLAGS)
 # The runner of the older test framework would report that it found no tests.
@@ -138,7 +138,7 @@ include Scripts/build/install.mk
 demo: demo-build ## Demonstrates the commands on a private bus
 	@$(PLAY_DEMO)
 
-# What takes the compiler least: modules as a whole, neither optimized nor with anything for debuggers.
+# The quickest to compile: modules as a whole, neither optimized nor with debug information.
 QUICK_BUILD := -c release -Xswiftc -Onone -Xswiftc -gnone
 DEMO := $(SCRATCH)/demo
 DEMO_BUILD := $(QUICK_BUILD) --scratch-path $(call quote,$(DEMO)) $(SWIFT_FLAGS)

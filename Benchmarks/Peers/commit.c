@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ways to learn that another process has committed to an SQLite database, which is in WAL mode. Instead of an interface
-// the program is given WAY:PATH. Who posts commits, and then tells the other in this way; who observes is woken, and
-// looks whether the database has changed:
+// the program is given WAY:PATH. The poster commits, and then tells the observer in this way, which wakes it to look
+// whether the database has changed:
 //
 //     name         a name posted with notify_post(), and the callback of notify_register_callback()
 //     descriptor   the same name, and the descriptor of notify_register_file_descriptor()
@@ -11,7 +11,7 @@
 //     inotify      inotify(7) on the write-ahead log; the writer does nothing more
 //     poll         PRAGMA data_version, once a millisecond; the writer does nothing more
 //
-// With any other way nobody is told.
+// With any other way the observer is not told.
 
 #define NOTIFYBUS_EXTENSIONS
 
@@ -68,7 +68,7 @@ void peer_connect(const char *address, const char *interface) {
     check(sqlite3_prepare_v2(database, "PRAGMA data_version", -1, &version, NULL));
 }
 
-/* What changes with each commit of another connection. */
+/* A number that changes with each commit of another connection. */
 static int data_version(void) {
     if (sqlite3_step(version) != SQLITE_ROW) fail("SQLite: %s", sqlite3_errmsg(database));
     int result = sqlite3_column_int(version, 0);
@@ -131,7 +131,7 @@ void peer_loop(void) {
         // The log is written before the commit can be seen, and no other event comes.
         for (int tries = 0; goes_by("inotify") && data_version() == seen && tries < 20000; tries++) usleep(50);
         look();
-        // What is left are the other events of this commit.
+        // Skips the other events of this commit.
         struct pollfd left = {.fd = descriptor, .events = POLLIN};
         while (goes_by("inotify") && poll(&left, 1, 0) > 0) wait_for_commit();
     }

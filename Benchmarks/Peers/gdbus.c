@@ -48,7 +48,7 @@ void peer_observe(char *const *names, int count, bool each) {
 
 void peer_cancel(void) {
     g_dbus_connection_signal_unsubscribe(connection, last_subscription);
-    // What runs when a subscription has ended runs in the main context.
+    // The main context still has to handle the end of the subscription.
     while (g_main_context_iteration(NULL, FALSE)) {}
 }
 

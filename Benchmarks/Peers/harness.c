@@ -58,7 +58,7 @@ static int64_t now(void) {
 
 static void write_record(int64_t time, int64_t count) {
     int64_t record[2] = {time, count};
-    if (write(STDOUT_FILENO, record, sizeof(record)) != sizeof(record)) exit(0); // Nobody listens any more.
+    if (write(STDOUT_FILENO, record, sizeof(record)) != sizeof(record)) exit(0); // The reader has gone.
 }
 
 void delivered(const char *name) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The peer without any bus: who posts touches a file, who observes watches it with inotify(7). Equal events that wait
-// are merged by the kernel, so it can't count.
+// The peer without any bus: the poster touches a file, and the observer watches it with inotify(7). Equal events that
+// wait are merged by the kernel, so it can't count.
 
 #include "peer.h"
 

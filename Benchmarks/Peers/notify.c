@@ -113,7 +113,7 @@ static void time_calls(void) {
     CALL("notify_check, the first", notify_check(tokens[i], &changed));
     CALL("notify_check, nothing new", notify_check(tokens[i], &changed));
     check(notify_post(names[0]), "posting");
-    // Who registers has heard what was posted before.
+    // A new registration comes behind the post, so once it is made the post has been heard.
     int fence;
     check(notify_register_check(names[1], &fence) + notify_cancel(fence), "registering");
     CALL("notify_check, after a post", notify_check(tokens[i], &changed));

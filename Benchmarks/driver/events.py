@@ -19,14 +19,14 @@ ZONES = ["UTC", "Europe/Berlin"]
 
 
 def namespace():
-    """What runs a program with mounts of its own."""
+    """The command that runs a program with mounts of its own."""
     if os.geteuid() == 0:
         return ["unshare", "--mount"]
     return ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount"]
 
 
 def measure(context, daemon):
-    """Sets the time zone of an agent that has a copy of /etc, and waits for who observes it."""
+    """Sets the time zone of an agent that has a copy of /etc, and waits for an observer of it."""
     row = context.row("event", "A change of the time zone to callback: median", "µs", daemon)
     row.note = "inotify: the program watches a file of its own, and the change is to its time."
     bus, etc = context.bus(daemon), context.folder / f"etc.{daemon}"

@@ -11,9 +11,9 @@ post took at worst until it was heard, how many posts were lost, how many of tho
 memory, and whether that is what Documentation/security.md promises of times. The last lines are about a bare service in
 place of the agent: so long the bus itself takes.
 
-See Scripts/check/fairness, which starts all that and needs root. Ends with 1 if a call was not answered, a post was lost,
-somebody who left stays registered, the agent ended, or its memory did not stay within bounds. Times depend on the machine and
-on what else it does; they are compared with the promise, and decide nothing.
+See Scripts/check/fairness, which starts all that and needs root. Ends with 1 if a call was not answered, a post was
+lost, an observer that left stays registered, the agent ended, or its memory did not stay within bounds. Times depend on
+the machine and on what else it does; they are compared with the promise, and decide nothing.
 """
 
 import os
@@ -235,7 +235,7 @@ def simple(message, prepare=None, to=AGENT):
             prepare(client)
         begin()
         client.flood(message, COUNT)
-        # What the agent has been sent before has then been handled or refused.
+        # By then the agent has handled or refused everything that it was sent before.
         for _ in range(3):
             client.ask(call(*to, "org.freedesktop.DBus.Peer", "Ping"))
 
@@ -444,7 +444,7 @@ SANDBOX_FLOODS = [
     ("60,000 names and none in a sandbox", coming_and_going(COUNT, 10, *SANDBOXES[:1])),
     ("4,096 names and none in a sandbox", coming_and_going(4_096, 100, *SANDBOXES[:1])),
 ]
-# What is sent to a service that does nothing but answer.
+# Floods of a service that does nothing but answer.
 BARE_FLOODS = [
     ("60,000 calls of a bare service", simple(agent("Flood", to=BARE, reply=False), to=BARE)),
     ("60,000 calls of a bare service, answered", reading(agent("Flood", to=BARE), to=BARE)),
@@ -646,7 +646,7 @@ def serve_barely(begin):
     begin()
     buffer, skipped = client.buffer, 0
     while more := client.socket.recv(1 << 20):
-        # What is long is not kept.
+        # Long messages are not kept.
         if skipped >= len(more):
             skipped -= len(more)
             continue

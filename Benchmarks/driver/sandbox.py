@@ -63,6 +63,6 @@ class Sandbox:
 
 
 def listens(path):
-    """Whether somebody accepts connections to a socket, which is there before that: see proc_net_unix(5)."""
+    """Whether a process listens on a socket, which exists before that: see proc_net_unix(5)."""
     lines = Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace").splitlines()
     return any(fields[3] == "00010000" and fields[-1] == str(path) for fields in map(str.split, lines))

@@ -7,7 +7,7 @@ NAME = "com.example.bench"
 
 
 def measure(context, daemon):
-    """The time until the bus has dealt with a post that nobody observes, with more and more names of others."""
+    """The time until the bus has dealt with a post without observers, with more and more names of others."""
     counts = context.count([0, 1000, 10000, 40000], [0, 50])
     technologies = [context.notifybus, context.libdbus]
     for technology in technologies:

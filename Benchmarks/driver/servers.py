@@ -162,7 +162,7 @@ def redis(context):
 
 
 def free_port():
-    """A port of this machine that nobody listens at, and that the kernel gives to no client meanwhile."""
+    """A port of this machine on which no process listens, and that the kernel gives to no client meanwhile."""
     for port in random.sample(range(10000, 32000), 1000):
         try:
             with socket.socket() as probe:

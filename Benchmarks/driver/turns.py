@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds in which everyone has a turn, so that what disturbs the machine hits all alike."""
+"""Rounds in which everyone has a turn, so that disturbances of the machine hit all alike."""
 
 import time
 
@@ -12,8 +12,8 @@ FEWEST = 3
 def take_turns(rounds, seconds, labels, start, turn, rows):
     """Starts each of `labels`, and gives each a turn in each round, every round beginning with another one.
 
-    `start(label)` gives what is handed to `turn(label, …)`. Who raises `Missing` is left out from then on, and the rows
-    say why. No round begins when `seconds` are over.
+    `start(label)` gives what is handed to `turn(label, …)`. A label for which either raises `Missing` is left out from
+    then on, and the rows say why. No round begins when `seconds` are over.
     """
     started = {}
 

@@ -193,7 +193,7 @@ class Bus:
                 raise TimeoutError
 
     def _is_genuine(self, message, name):
-        """Tells whether a message is a post of a name by who may post it."""
+        """Tells whether a message is a post of a name that its sender may post."""
         try:
             check(name)
         except ValueError:

@@ -38,7 +38,7 @@ SYSTEMDUSERUNITDIR ?= $(call folder,systemduserunitdir,systemd,/usr/lib/systemd/
 # Debian still says /lib here, which is the same as /usr/lib.
 SYSTEMDSYSTEMUNITDIR ?= $(patsubst /lib/%,/usr/lib/%,$(call folder,systemdsystemunitdir,systemd,/lib/systemd/system))
 AUTOSTARTDIR ?= /etc/xdg/autostart
-# What enables notify-launch.service: links beside the units, for those who install by hand. Packages do it as
+# How notify-launch.service is enabled: by links beside the units, for those who install by hand. Packages do it as
 # their distribution does: 'preset' installs a preset, 'no' nothing.
 ENABLE ?= links
 # Records what 'make install' has installed, for 'make uninstall'. Packages have their own lists and leave it empty.

@@ -4,7 +4,7 @@
 
     Scripts/check/folders.py [SCRATCH-FOLDER]
 
-What a file uses is in the index that the compiler writes with each debug build; libIndexStore reads it.
+The index that the compiler writes with each debug build says what a file uses; libIndexStore reads it.
 """
 import ctypes
 import json

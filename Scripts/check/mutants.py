@@ -9,7 +9,7 @@ All changes are compiled into one program, in a folder of its own, and each run 
 ones are made depends on the seed and on their text, not on their place, so that most stay the same when the sources change.
 --draw makes some of these, and --by says which; --only those whose file, line or text contains TEXT.
 
-What nothing notices is printed, unless Tests/Mutants/survivors.txt says why it changes nothing that was promised.
+Prints the changes that nothing notices, unless Tests/Mutants/survivors.txt says why they break no promise.
 """
 
 import argparse
@@ -235,7 +235,7 @@ class File:
                 if declaration or text.startswith("    )") or text.strip().startswith(")"):
                     self.type = match[1].strip()
             self.row, self.place, self.passed = row, place, passed
-            # What requires something of types is no condition.
+            # A requirement on types is no condition.
             skipped = re.match(r" +where [A-Z]", text) or place in ("hash", "==", "<", "description")
             skipped = skipped or re.search(r"eserveCapacity|keepingCapacity|\.sorted \{", text)
             if text.strip() and not skipped:
@@ -429,7 +429,7 @@ def changed(file, changes):
     edits = [(*edit[:3], edit[3].replace("#", str(number))) for number, change in changes for edit in change.edits]
     for row, begin, end, text in sorted(edits, reverse=True):
         lines[row] = lines[row][:begin] + text + lines[row][end:]
-    # What is compiled into other modules could not use the switch.
+    # Code that is compiled into other modules could not use the switch.
     return re.sub(r"@(inlinable|usableFromInline)\b", "", "\n".join(lines))
 
 
@@ -480,7 +480,7 @@ def build(changes):
         places = {(str(TREE / change.file), change.row): number for number, change in changes.items()}
         bad = set()
         for path, line in re.findall(r"^(/\S+?\.swift):(\d+):\d+: error:", result.stdout, re.MULTILINE):
-            # What is wrong may begin in a line above.
+            # The mistake may begin in a line above.
             near = [places[path, row] for row in range(int(line) - 1, int(line) - 30, -1) if (path, row) in places]
             bad |= set(near[:1])
         if not bad:

@@ -4,7 +4,7 @@
 # For the scripts that run something in a copy of a system. To be sourced.
 
 # mount_copy LOWER ROOM - mounts at ROOM/root a copy of the system whose files are in LOWER, in the namespaces that the
-# caller has entered. What is written there is in memory, and discarded with the namespaces.
+# caller has entered. Files that are written there are in memory, and discarded with the namespaces.
 mount_copy() {
   local lower=$1 room=$2 root=$2/root folder device
   mount --make-rprivate /

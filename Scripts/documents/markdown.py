@@ -4,7 +4,7 @@
 
     Scripts/documents/markdown.py FOLDER PAGE...
 
-FOLDER gets PAGE.md for each. This knows the macros of man(7) that our pages use; any other is an error. What is bold in a
+FOLDER gets PAGE.md for each. This knows the macros of man(7) that our pages use; any other is an error. Bold text in a
 page is what one types, so it becomes code.
 """
 
@@ -133,7 +133,7 @@ class Document:
             self.tags.append(markdown(of_line(line)))
             self.wants_tag = False
         else:
-            # What begins a list, a heading or a quotation elsewhere is a word here.
+            # Here, what would begin a list, a heading or a quotation in Markdown is only a word.
             self.lines.append(re.sub(r"^(\d*)([-+#=.)])", r"\1\\\2", markdown(of_line(line))))
 
     def unformatted(self, line):

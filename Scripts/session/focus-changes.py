@@ -109,7 +109,7 @@ for number in range(count):
     else:
         times.append((time.monotonic() - began) * 1000)
         since.append((time.monotonic() - answered) * 1000)
-# What is going on has settled after this time, and then there is nothing more to tell, nor to look at.
+# Everything has settled after this time, and then there is nothing more to tell, nor to look at.
 extra = observer.line(REST / 2)
 before = wakeups(agent)
 time.sleep(REST)

@@ -40,7 +40,7 @@ class Failure(Exception):
 
 
 class Unanswered(Exception):
-    """Somebody who must have done something has not within what anybody would wait."""
+    """A process has not done something that it must have done within what anybody would wait."""
 
 
 class Room:
@@ -223,7 +223,7 @@ class Agent:
         until("the agent has its name", lambda: self.status() or new.poll() is not None)
         if old:
             old.wait()
-        # As the bus would for a program that registers there; nobody does for some seconds.
+        # As the bus would for a program that registers there; no program does for some seconds.
         subprocess.run(
             [self.room.path / "notify-agent", "--relay"], env=self.room.environment, stdin=subprocess.DEVNULL,
             capture_output=True, timeout=PATIENCE, check=False,
@@ -356,7 +356,7 @@ class Run:
             self.await_nap(old[0], before, "nap", agent if old[1] is agent else None)
 
     def nap(self, how):
-        """Nobody naps at the end of a round."""
+        """No program naps at the end of a round."""
         before = now()
         result = self.run_command("nap", how)
         if result.returncode != 0:
@@ -371,7 +371,7 @@ class Run:
         self.focused = (None, None)
 
     def start_agent(self, item):
-        """Somebody has its state changed by an agent that may not know all its connections."""
+        """Programs have their state changed by an agent that may not know all their connections."""
         threads = [
             threading.Thread(target=self.command, args=(who, item["early"]), daemon=True)
             for who, facts in plan.OBSERVERS.items() if facts.get("centers")
@@ -383,8 +383,8 @@ class Run:
             thread.join()
 
     def await_everybody(self):
-        """Programs look for a new bus less and less often, in the end every five seconds. Who naps comes when it wakes, and who
-        observes nothing does not come."""
+        """Programs look for a new bus less and less often, in the end every five seconds. One that naps comes when it
+        wakes, and one that observes nothing does not come."""
         missing, deadline = set(plan.OBSERVERS) - set(plan.nappers()), time.monotonic() + 8
         while missing and time.monotonic() < deadline:
             shown = {json.loads(line)["pid"] for line in self.run_command("list", "--json").stdout.splitlines()}
@@ -469,7 +469,7 @@ class Run:
             self.programs[who].sync()
         for who in (plan.SETTER, "untouched"):
             self.programs[who].say(*(f"get {name}" for name in plan.STATES))
-        # What has not been heard then is lost.
+        # Posts that have not been heard by then are lost.
         files, size = [self.room.path / f"{who}.log" for who in plan.OBSERVERS], -1
         deadline = time.monotonic() + PATIENCE
         while size != (size := sum(file.stat().st_size for file in files)) and time.monotonic() < deadline:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes the place of sway, and says which window has the focus: see sway-ipc(7)."""
+"""A stand-in for sway, which says which window has the focus: see sway-ipc(7)."""
 
 import json
 import os

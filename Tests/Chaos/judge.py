@@ -26,7 +26,7 @@ STATES = {
     "foreground": FOREGROUND, "resume": FOREGROUND, "release": FOREGROUND, "background": BACKGROUND,
     "suspend": SUSPENDED, "freeze": SUSPENDED,
 }
-# What says itself which state came of it.
+# Acts that say themselves which state came of them.
 TOLD = ("report", "nap", "wake")
 # When there is another agent.
 AGENTS = ("kill-agent", "replace-agent", "restart-bus")
@@ -113,8 +113,8 @@ class Judge:
         return Record(what, int(begin), int(end), int(status), name)
 
     def posts(self, records, heard):
-        """What was posted, with the times between which the bus has routed it: it had when a later post of the same program was
-        heard, by who hears posts alone. Others may hear a name that nobody has posted yet."""
+        """What was posted, with the times between which the bus has routed it: it had when a later post of the same
+        program was heard by one that hears posts alone. Others may hear a name that has not been posted yet."""
         first = collections.defaultdict(list)
         for record in heard["untouched"]:
             if record.name.startswith("c.u."):
@@ -163,7 +163,7 @@ class Judge:
 
         return any(
             other["act"] in away and just_before(other, act)
-            # What is asked of a connection that is cut, or by it, may have been answered in vain.
+            # A request to a connection that is cut, or by it, may have been answered in vain.
             or other["act"] == "cut" and other["who"] == act["who"] and just_before(other, act)
             # Stopped while another agent took over, it registers with that once it has read what came before.
             or other["act"] == "stop" and other["who"] == act["who"] and just_before(other, act)
@@ -197,7 +197,7 @@ class Judge:
         return sorted(acts + reports, key=lambda act: act["before"])
 
     def segments(self, who, acts):
-        """In which state it was, and when. What a person says comes before what it says itself."""
+        """In which state it was, and when. A person's word comes before the program's own."""
         segments, state, time, person, own = [], FOREGROUND, -math.inf, None, FOREGROUND
         for act in acts:
             what = act["act"]
@@ -220,7 +220,7 @@ class Judge:
                 continue
             after = person or own
             if act["before"] < time:
-                # Two at once: what comes of it isn't known.
+                # Two at once: the result isn't known.
                 last = segments.pop()
                 person = own = state = UNKNOWN
                 time = max(time, act["after"])
@@ -241,8 +241,8 @@ class Judge:
         )
 
     def troubles(self, who, acts):
-        """When it may have heard more than was posted, or less, by which row. For prefixes nobody knows the names, so that
-        posts are lost instead of heard once too often; the relay is a part of the agent."""
+        """When it may have heard more than was posted, or less, by which row. For prefixes the names are unknown, so
+        that posts are lost instead of heard once too often; the relay is a part of the agent."""
         facts, troubles = self.observers[who], []
         losing = "prefixes" in facts
         for act in acts:
@@ -259,7 +259,7 @@ class Judge:
             elif act["act"] == "restart-bus":
                 # With the bus goes what it has not passed on yet.
                 troubles.append(Trouble(begin - JUST_BEFORE, end, "bus-away", True, True))
-        # Who was stopped comes back with the state that it has been given meanwhile.
+        # A stopped program comes back with the state that it has been given meanwhile.
         for act in sorted((act for act in acts if act["who"] == who and act["act"] in (*STATES, *TOLD)), key=lambda act: act["before"]):
             for index, trouble in enumerate(troubles):
                 if trouble.row == "stopped" and trouble.begin < act["after"] and act["before"] < trouble.end:
@@ -273,8 +273,8 @@ class Judge:
                     and max(act["after"] - act["before"], other["after"] - other["before"]) > SECOND
                 ):
                     troubles.append(Trouble(other["before"], max(act["after"], other["after"]) + GRACE, "agent-died", losing, True))
-        # What comes while its state changes, or while another agent has yet to know all of it. They come first, so that what
-        # happens then is counted as theirs.
+        # Troubles while its state changes, or while another agent has yet to know all of it. They come first, so that
+        # what happens then is counted as theirs.
         changes = [act for act in acts if act["who"] == who and act["act"] in (*STATES, *TOLD)]
         for act in acts:
             for change in changes:
@@ -283,7 +283,7 @@ class Judge:
                         troubles.insert(0, Trouble(change["before"] - JUST_BEFORE, act["after"] + GRACE, "lost-changing", True, True))
                     elif act["act"] in AGENTS and facts.get("centers"):
                         troubles.insert(0, Trouble(change["before"], act["after"] + GRACE, "unregistered", True, True))
-        # What comes while it is being resumed, which another one may have begun.
+        # Troubles while it is being resumed, which another one may have begun.
         resumed = [
             (act["before"], act["after"] + GRACE) for act in acts
             if act["who"] == who and act["act"] in ("stop", *STATES) and act["act"] != "background"
@@ -352,7 +352,7 @@ class Judge:
 
     @staticmethod
     def is_troubled(what, troubles):
-        # Who was stopped may have been parked, which ends its connection.
+        # A stopped program may have been parked, which ends its connection.
         return any(
             trouble.row in ("lost-connection", "bus-away", "agent-died", "stopped")
             and trouble.begin < what.end and what.begin < trouble.end for trouble in troubles
@@ -368,7 +368,7 @@ class Judge:
             first = max(0, bisect.bisect_right(begins, post.begin) - 1)
             last = max(first, bisect.bisect_right(begins, post.end) - 1)
             over = segments[first : last + 1]
-            # What is queued for a callback when it is canceled is not heard.
+            # Posts that are queued for a callback when it is canceled are not heard.
             must = span[1] <= post.begin and post.end + GRACE <= span[2]
             most, row = 0, None
             suspends = False
@@ -392,19 +392,19 @@ class Judge:
             # A change from suspended may be to the background, which forgets what waits.
             if span[2] < math.inf and (suspends or len(over) > 1):
                 must = False
-            # What still waits for a program when it goes into the background is dropped, which may also be while it is
-            # suspended.
+            # Posts that still wait for a program when it goes into the background are dropped, which may also be while
+            # it is suspended.
             if must:
                 until = [trouble.end for trouble in troubles if self.overlap(post, trouble)]
                 if self.observers[who].get("relay"):
-                    # So is what is still on its way through the relay.
+                    # So are those on their way through the relay.
                     until.append(post.end + JUST_BEFORE)
                 if suspends:
                     index = last
                     while index < len(segments) - 1 and SUSPENDED in (segments[index].before, segments[index].after):
                         index += 1
                     until.append(segments[index].begin + GRACE)
-                    # What is kept for it is lost with the agent that keeps it, or with its own connection.
+                    # Posts that are kept for it are lost with the agent that keeps them, or with its own connection.
                     lost = any(
                         trouble.losing and trouble.row in ("agent-died", "lost-connection") and post.begin < trouble.end
                         and trouble.begin < until[-1] for trouble in troubles
@@ -464,7 +464,7 @@ class Judge:
     def may_be_spurious(trouble, segments, troubles):
         if trouble.row != "agent-died":
             return True
-        # Only of who was suspended, parked or being resumed.
+        # Only of a program that was suspended, parked or being resumed.
         for segment in segments:
             if segment.begin < trouble.end and trouble.begin < segment.end:
                 if {segment.before, segment.after} & {SUSPENDED, UNKNOWN}:
@@ -526,7 +526,7 @@ class Judge:
                 raise Violation("lost", who, name, f"posted {count} times from here on, heard less often", [post.begin, post.end])
 
     def judge_order(self, who, posts, heard, segments, begins, troubles):
-        """What one program posts is heard in that order by who is in the foreground throughout, through one connection."""
+        """A program in the foreground throughout, with one connection, hears each other program's posts in order."""
         if self.observers[who].get("centers"):
             return
         by_name = {post.name: post for post in posts if post.name.startswith("c.u.")}

@@ -34,7 +34,7 @@ OBSERVERS = {
 # How many match rules dbus-daemon allows one connection: enough for each observer, but not for MORE names besides.
 LIMIT = UNIQUE + 200
 MORE = [f"c.m.{number}" for number in range(1500)]
-# The names that have states. Who sets them does not observe them; others do, of whom one is never touched.
+# The names that have states. The setter does not observe them; others do, of whom one is never touched.
 STATES = [f"c.s.{number}" for number in range(4)]
 KEEPERS = ["untouched", "c10", "swift10"]
 SETTER = "setter"
@@ -47,7 +47,7 @@ ACTS = {
 }
 # What a program can't do while it is frozen.
 OWN = {"add", "fork", "cut", "report", "cut-changing", "more", "fewer"}
-# Who alone does so.
+# The only observers that do so.
 ONLY = {"report": {"kind": "swift"}, "fork": {"kind": "c"}, "more": {"unique": 1000}, "fewer": {"unique": 1000}}
 # What happens to everybody: each once in five rounds, of which the last is quiet.
 WORLD = ["kill-agent", "replace-agent", "stop-agent", "restart-bus"]
@@ -64,7 +64,7 @@ def nappers():
 
 
 def draw(source, weights, only):
-    """One of them, by their weights. What is left out changes nothing else."""
+    """One of them, by their weights. An act that is left out changes nothing else."""
     what = source.choices(list(weights), list(weights.values()))[0]
     return what if what in only else "nothing"
 
@@ -100,7 +100,7 @@ def acts_of(source, who, only):
             item["after"] = source.choice([0.0, source.uniform(0, 0.02), source.uniform(0, 0.06)])
         if item["act"] == "stop":
             item["for"] = round(length, 3)
-            # Who is frozen by the agent may be frozen again once it has registered.
+            # A program that the agent has frozen may be frozen again once it has registered.
             time += length
         elif item["act"] == "report":
             item["state"] = state
@@ -139,8 +139,8 @@ def focus_of(source, only):
 
 
 def states_of(source, number, only):
-    """Which states are set and read. Half of them are set at the beginning alone, so that who has heard of nothing since must
-    remember them."""
+    """Which states are set and read. Half of them are set at the beginning alone, so that programs that have heard of
+    nothing since must remember them."""
     if "state" not in only:
         return []
     items = [{"at": 0.1, "who": SETTER, "what": f"set {name} {number * 1000 + index}"} for index, name in enumerate(STATES)]

@@ -2,8 +2,8 @@
 """Judges the states of names, by notify-state(1): the agent keeps a state as long as some program observes the name, and it
 outlives an agent that is killed, since one of those who observe the name remembers it.
 
-One program sets the states, one after the other, and observes nothing. So whoever reads a state gets the last one that was
-set, or one that was being set, or that was set in vain.
+One program sets the states, one after the other, and observes nothing. So a reader gets the last state that was set, or
+one that was being set, or that was set in vain.
 """
 
 import collections
@@ -16,7 +16,7 @@ Change = collections.namedtuple("Change", "begin end succeeded value")
 class States:
     def __init__(self):
         self.changes = collections.defaultdict(list)
-        # When agents were killed, which takes with it what nobody else has been told by then.
+        # When agents were killed. A state that no other process has been told by then is lost with the agent.
         self.ends = []
         self.counts = collections.Counter()
 

@@ -13,7 +13,7 @@
  *     sync TEXT           says TEXT on the standard output, when everything before has been done
  *
  * Times are nanoseconds of CLOCK_MONOTONIC. Each line of the file is a letter, the times before and after (when it was
- * heard, for H), a status, and a name. What is read at once is written at once.
+ * heard, for H), a status, and a name. Tokens that are read at once are written at once.
  */
 #include <arpa/inet.h>
 #include <dirent.h>

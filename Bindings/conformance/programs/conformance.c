@@ -31,7 +31,7 @@ static void *consume(void *unused) {
         token = ntohl(token);
         pthread_mutex_lock(&lock);
         while (is_slow) pthread_cond_wait(&changed, &lock);
-        /* What was canceled meanwhile is in the pipe still. */
+        /* The pipe still has the tokens of observers that were canceled meanwhile. */
         if (token >= 0 && token < TOKENS && observers[token]) {
             printf("heard %s %s\n", observers[token], words[token]);
             fflush(stdout);

@@ -21,7 +21,7 @@ function nameOf(word) {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) + star
   } catch {
-    return '\ud800' + star // What is no UTF-8 is no string either; this is what comes closest.
+    return '\ud800' + star // Bytes that aren't UTF-8 are no string either; this comes closest.
   }
 }
 

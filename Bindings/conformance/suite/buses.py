@@ -11,7 +11,7 @@ from driver import servers
 
 # As every distribution's bus: libdbus would fall back to a cookie in the home folder.
 servers.BUS_CONFIGURATION = servers.BUS_CONFIGURATION.replace("<listen>", "<auth>EXTERNAL</auth>\n<listen>")
-# What a bus starts itself would be of this machine.
+# Services that a bus starts itself would be those of this machine.
 ENVIRONMENT = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "XDG_RUNTIME_DIR": "/nonexistent"}
 
 

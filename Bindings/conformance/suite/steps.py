@@ -183,7 +183,7 @@ class Run(Surroundings):
     def do_settles(self):
         """Returns when the program has read what the bus has for it: both sleep, and go on sleeping.
 
-        Whoever has something to read is running or wants to, however slow the machine is.
+        A process that has something to read is running or wants to, however slow the machine is.
         """
 
         def look():
@@ -245,7 +245,7 @@ class Run(Surroundings):
         self.users[user].call("GetId")
 
     def do_leaver_posts(self, name):
-        """Posts and leaves at once, so that nobody can be asked about."""
+        """Posts and leaves at once, so that the bus can no longer be asked about the sender."""
         raw = Raw(self.bus.path)
         raw.send(4, 1, (name,), **self._fields(name))
         raw.call("GetId")
@@ -304,7 +304,7 @@ class Run(Surroundings):
         self.program.wait_for(lambda _: name in self.program.heard(self._key(observer)), name)
 
     def do_hears_merged(self, observer, least, most, *names):
-        """It has heard each of these, and all together so often. What is merged has no order among names."""
+        """It has heard each of these, and all together so often. Merged posts have no order among names."""
         self._barrier(observer)
         found = self._new(observer)
         if set(found) != set(names) or not least <= len(found) <= most:

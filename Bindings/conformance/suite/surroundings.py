@@ -111,7 +111,7 @@ class Surroundings:
         servers.wait_until(has_them, f"there were not {count} rules")
 
     def do_stranger_calls(self):
-        """Somebody who is not the agent wants to change the state."""
+        """A client that is not the agent wants to change the state."""
         for name in self._connections():
             options = {"to": name, "path": "/org/notifybus/Observer1", "interface": "org.notifybus.Observer1"}
             for member, signature, arguments in (("SetState", "su", ("background", 0)), ("Deliver", "as", (["x"],))):

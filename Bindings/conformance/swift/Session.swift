@@ -12,7 +12,7 @@ struct Output: Sendable {
 
     func say(_ words: String...) {
         Output.lock.withLock { _ in
-            // Not by print: flushing waits for who reads the standard input.
+            // Not by print: flushing waits for the thread that reads the standard input.
             var line = Array((words.joined(separator: " ") + "\n").utf8)[...]
             while !line.isEmpty {
                 let count = line.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }

@@ -55,7 +55,7 @@ export class Observation extends EventEmitter {
     else this.#schedule()
   }
 
-  // What a listener throws is the program's affair, and can't disturb what happens in the center.
+  // An error that a listener throws is the program's affair, and can't disturb what happens in the center.
   #schedule() {
     if (this.#isScheduled || this.#isIterated) return
     this.#isScheduled = true
@@ -70,7 +70,7 @@ export class Observation extends EventEmitter {
     })
   }
 
-  /** What comes before there is a listener waits for it. */
+  /** Notifications that come before there is a listener wait for it. */
   on(event, listener) {
     super.on(event, listener)
     if (event === 'notification') this.#schedule()
@@ -300,7 +300,7 @@ export class Center extends EventEmitter {
     else if (this.#hasLifecycle) this.#lifecycle.handleSignal(message)
   }
 
-  /** Anyone can send anything, so this believes only what is a post of a name by who may post it. */
+  /** Anyone can send anything, so this believes only posts of names that their senders may post. */
   #takePost({ signature, sender, path: sentTo, interface: sentAs, body }) {
     if (signature !== 's') return
     const [name] = body()
@@ -308,7 +308,7 @@ export class Center extends EventEmitter {
     if (!this.#lifecycle.isOpen) {
       this.dropped++
     } else if (this.#held.has(sender)) {
-      // What the same sender posts is heard in order.
+      // Posts of one sender are heard in order.
       this.#held.get(sender).put(name)
     } else if (!isOwned(name) || this.#users.has(sender)) {
       if (mayPost(name, this.#users.get(sender))) this.hear(name)
@@ -337,7 +337,7 @@ export class Center extends EventEmitter {
   hear(name) {
     if (!this.#lifecycle.isOpen && !staysInProcess(name)) return void this.dropped++
     const audience = new Set()
-    // A prefix is found below, even if somebody posts what looks like one.
+    // A prefix is found below, even if a posted name looks like one.
     const topic = this.topics.get(name)
     if (topic && !topic.subject.isPrefix) for (const each of topic.users) audience.add(each)
     for (const { subject, users } of this.#prefixes.values()) {
@@ -416,7 +416,7 @@ export class Center extends EventEmitter {
     await this.flush()
     if (!this.link || !this.#hasPosted) return
     const options = { interface: 'org.freedesktop.DBus.Peer', flags: NO_AUTO_START, time: OWNER_TIME }
-    // An error means that nobody starts programs.
+    // An error means that no agent starts programs.
     await this.link.ask('org.notifybus.Launch1', '/org/notifybus/Agent1', 'Ping', '', [], options).catch(() => {})
     await sleep(Math.max(0, this.#ownedUntil - performance.now()))
   }

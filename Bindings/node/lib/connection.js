@@ -221,7 +221,7 @@ export class Connection {
     this.call(BUS, BUS_PATH, member, 's'.repeat(values.length), values, { then, flags: NO_AUTO_START })
   }
 
-  /** The same as a promise, for who can wait. */
+  /** The same as a promise, for callers that can wait. */
   ask(destination, path, member, signature, values, options) {
     return new Promise((fulfill, reject) => {
       const then = (answer, error) => answer ? fulfill(answer.body()) : reject(error)

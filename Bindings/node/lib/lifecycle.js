@@ -52,7 +52,7 @@ export class Lifecycle {
   #reported = ''
   #kept = new Map()
   #missed = new Set()
-  // Whether there were posts that nobody knows, whether there may have been, whether the agent is to deliver some.
+  // Whether there were posts with unknown names, or may have been, and whether the agent is to deliver some.
   #isUnknown = false
   #isDoubtful = false
   #expectsDelivery = false
@@ -140,7 +140,7 @@ export class Lifecycle {
     const then = (answer) => {
       if (search !== this.#search) return
       if (!answer) {
-        // What its user has pending may have been too much for a moment.
+        // Its user may have had too many calls pending for a moment.
         this.#delay = Math.min(this.#delay * 2, LAST_DELAY)
         setTimeout(() => { if (search === this.#search && this.#link && !this.#agent) this.#find(agent) }, this.#delay).unref()
       }
@@ -234,7 +234,7 @@ export class Lifecycle {
     const then = (answer, error) => {
       this.#isTelling = false
       if (search === this.#search) {
-        // Without it, nobody knows what is posted while the program is suspended.
+        // Without it, the names that are posted while the program is suspended are unknown.
         if (!answer && this.state === 'suspended') this.#isUnknown = true
         confirm(this.hearsByRelay ? error : undefined)
       }

@@ -21,7 +21,7 @@ export const staysInProcess = (name) => name.startsWith('self.')
 export const isOwned = (name) => name.startsWith('user.uid.')
 export const path = (name) => RESERVED.some((start) => name.startsWith(start)) ? `${PATH}/reserved` : PATH
 
-/** Whether a user's posts of a name count; undefined is somebody whom the bus does not know. */
+/** Whether a user's posts of a name count; undefined is a user whom the bus does not know. */
 export function mayPost(name, user) {
   if (!isOwned(name) || user === 0) return true
   const owner = name.split('.')[2]

@@ -299,7 +299,7 @@ class Center:
             self._lifecycle.handle_signal(message)
 
     def _take_post(self, message: Message) -> None:
-        """Anyone can send anything, so this believes only what is a post of a name by who may post it."""
+        """Anyone can send anything, so this believes only posts of names that their senders may post."""
         if message.get("signature") != "s":
             return
         name, sender = message.body()[0], message.get("sender") or ""
@@ -308,7 +308,7 @@ class Center:
         if not self._lifecycle.is_open:
             self.dropped += 1
         elif sender in self._held:
-            # What the same sender posts is heard in order.
+            # Posts of one sender are heard in order.
             self._held[sender].put(name)
         elif not is_owned(name) or sender in self._users:
             if may_post(name, self._users.get(sender)):
@@ -345,7 +345,7 @@ class Center:
             if registration.is_active:
                 registration._push(name)
 
-    # What a callback raises goes to the loop's handler, and can't disturb what happens here.
+    # An error that a callback raises goes to the loop's handler, and can't disturb what happens here.
     def _announce(self, error: NotifyBusError | None) -> None:
         self._is_announced = error is None
         asyncio.get_running_loop().call_soon(self._tell_connection, error)
@@ -433,5 +433,5 @@ class Center:
             try:
                 await self._link.ask("org.notifybus.Launch1", "/org/notifybus/Agent1", "Ping", "", **options)
             except NotifyBusError:
-                pass  # Nobody starts programs.
+                pass  # No agent starts programs.
             await asyncio.sleep(max(0.0, self._owned_until - time.monotonic()))

@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
         error = NoBus(reason)
         if not self._accepted.done():
             self._accepted.set_exception(error)
-            self._accepted.exception()  # Whoever waits for it may have given up.
+            self._accepted.exception()  # The caller that waits for it may have given up.
         calls, self._calls = self._calls, {}
         for _, then, timer in calls.values():
             timer.cancel()
@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
         self.call(BUS, BUS_PATH, member, "s" * len(arguments), *arguments, then=then, flags=NO_AUTO_START)
 
     def ask(self, destination: str, path: str, member: str, *arguments: Any, **options: Any) -> asyncio.Future[Any]:
-        """Calls a method, for who can wait: the future has the arguments of the answer."""
+        """Calls a method, for callers that can wait: the future has the arguments of the answer."""
         future: asyncio.Future[Any] = self._loop.create_future()
 
         def answered(answer: Message | None, error: NotifyBusError | None) -> None:

@@ -61,7 +61,7 @@ class Lifecycle:
         self._reported = ""
         self._kept: dict[str, tuple[int, int]] = {}
         self._missed: dict[str, None] = {}
-        # Whether there were posts that nobody knows, whether there may have been, whether the agent is to deliver some.
+        # Whether there were posts with unknown names, or may have been, and whether the agent is to deliver some.
         self._is_unknown = self._is_doubtful = self._expects_delivery = False
         self._was_cut_off = False
         self._delay = FIRST_DELAY
@@ -174,7 +174,7 @@ class Lifecycle:
         def answered(answer: Message | None, error: NotifyBusError | None) -> None:
             if search == self._search:
                 if not answer:
-                    # What its user has pending may have been too much for a moment.
+                    # Its user may have had too many calls pending for a moment.
                     self._delay = min(self._delay * 2, LAST_DELAY)
                     asyncio.get_running_loop().call_later(self._delay, self._try_again, search, agent)
                 self._ended(answer.body() if answer else None, reported)
@@ -272,7 +272,7 @@ class Lifecycle:
         def answered(answer: Message | None, error: NotifyBusError | None) -> None:
             self._is_telling = False
             if search == self._search:
-                # Without it, nobody knows what is posted while the program is suspended.
+                # Without it, the names that are posted while the program is suspended are unknown.
                 self._is_unknown = self._is_unknown or (answer is None and self.state == "suspended")
                 for subject in told:
                     self._center._confirm(subject, "agent", error if self.hears_by_relay else None)

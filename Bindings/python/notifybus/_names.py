@@ -69,7 +69,7 @@ def is_owned(name: str) -> bool:
 
 
 def may_post(name: str, user: int | None) -> bool:
-    """Whether a user's posts of a name count; `None` is somebody whom the bus does not know."""
+    """Whether a user's posts of a name count; `None` is a user whom the bus does not know."""
     if not is_owned(name) or user == 0:
         return True
     owner = name.split(".", 3)[2]

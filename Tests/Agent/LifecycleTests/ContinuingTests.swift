@@ -7,7 +7,7 @@ import Testing
 
 /// Processes that continue after they were stopped.
 struct ContinuingTests {
-    /// What is passed on from one connection to the next is passed on in parts of 256: three names are one part. With
+    /// Names are passed on from one connection to the next in parts of 256: three names are one part. With
     /// `NOTIFYBUS_LONG=1`, as often and with as many names as a release is judged by.
     @Test(arguments: busKinds, isLongRun ? [3, 400, 2_000, 10_000] : [3 * 256 + 1, 2_000])
     func `a post after a program continues is heard, however many names it observes`(kind: BusKind, count: Int) throws {
@@ -80,7 +80,7 @@ struct ContinuingTests {
         for name in names { try observer.waitForOutput(containing: "\(name)\n") }
     }
 
-    /// The agent ends the connection of a program that it has parked. Whoever continues may ask before it has noticed that.
+    /// The agent ends the connection of a program that it has parked. After it continues, it may ask before it notices.
     @Test(arguments: busKinds)
     func `a program that asks the agent something just as it continues gets its answer`(kind: BusKind) throws {
         let agent = try AgentBus(kind)

@@ -5,7 +5,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// Agents and programs of different releases understand each other. What one side says here is what it said in release 1.0,
+/// Agents and programs of different releases understand each other. Here one side says what it said in release 1.0,
 /// value by value: a later release may add to it, but these tests stay as they are.
 @Suite struct ConversationTests {
     private static let registration: [(String, BusValue)] = [
@@ -289,7 +289,7 @@ private final class Speaker: Sendable {
         func handle(_ signal: BusSignal) {}
 
         func handle(_ call: BusCall) -> Bool {
-            // The bus asks nothing, and nobody else is there.
+            // The bus asks nothing, and there is no other client.
             calls.append(call)
             return true
         }

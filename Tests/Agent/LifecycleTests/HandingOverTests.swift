@@ -218,7 +218,7 @@ import Testing
         )
         try observer.waitForErrorOutput(containing: "live")
         observer.send(signal: SIGSTOP)
-        // What it has just heard it may hear again.
+        // It may hear once more what it has just heard.
         try #require(waitUntil { processState(observer.pid) == "T" })
         try poster.postOnceConnected("com.example.a")
         try #require(waitUntil(timeout: .patience) { try agent.isParked(observer.pid) })
@@ -234,7 +234,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `the states of names outlive an agent that is replaced, whoever has set them`(kind: BusKind) throws {
+    func `the states of names outlive an agent that is replaced, whichever program has set them`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let listener = try Listener(agent, names: ["com.example.state"])
         // One that leaves the bus.
@@ -251,7 +251,7 @@ import Testing
 
     /// Kills the agent once it has told observers what they are to remember, and starts another one.
     private func killAndRestart(_ agent: AgentBus, _ listener: Listener) throws {
-        // What the agent has sent before it answers reaches them, even if the agent does not live to see it.
+        // Messages that the agent has sent before it answers reach them, even if the agent does not live to see it.
         _ = try agent.state(of: listener.name)
         try agent.killAgent()
         try agent.restartAgent()
@@ -264,7 +264,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `after SIGKILL the state of a name is told again by whoever observes it`(kind: BusKind) throws {
+    func `after SIGKILL the state of a name is told again by its observers`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let listeners = try (0..<3).map { _ in try Listener(agent, names: [Self.name]) }
         let setter = agent.makeCenter()
@@ -287,7 +287,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `after SIGKILL the newest state of a name counts, whoever remembers an older one`(kind: BusKind) throws {
+    func `after SIGKILL the newest state of a name counts, even if a program has an older one`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let listeners = try (0..<3).map { _ in try Listener(agent, names: [Self.name]) }
         for (number, listener) in listeners.enumerated() {
@@ -307,7 +307,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `whoever observes a name later remembers its state if nobody else does`(kind: BusKind) throws {
+    func `a later observer of a name remembers its state if no other does`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let first = try Listener(agent, names: [Self.name])
         try first.center.setState(7, of: Self.name)

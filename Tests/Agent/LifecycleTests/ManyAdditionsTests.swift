@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Names that are added in a row by a program that has more of them than the bus allows match rules, and so waits for nobody.
+/// Names added in a row by a program that has more of them than the bus allows match rules, and so waits for no answer.
 @Suite struct ManyAdditionsTests {
     /// A program that hears every post, and an agent that has yet to answer its last addition, of "com.example.told".
     private final class Scene {

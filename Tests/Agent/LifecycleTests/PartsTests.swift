@@ -5,7 +5,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// What the agent or a program does a part at a time: nobody misses what is posted between two parts.
+/// Work that the agent or a program does in parts: no observer misses a post between two parts.
 @Suite struct PartsTests {
     /// A program of one process has so many calls under way at once. See `CallWindow.share`.
     private static let share = 8

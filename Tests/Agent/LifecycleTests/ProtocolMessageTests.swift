@@ -53,7 +53,7 @@ import Testing
             return rows
         }
         #expect(try rows(after: "org.notifybus.Agent1") == expected(AgentInterface.methods, AgentInterface.signals))
-        // What comes from the agent goes in here.
+        // The agent's calls are incoming here.
         var observer = expected(ObserverInterface.methods, [])
         for signal in ObserverInterface.signals { observer[signal.member] = [types(signal), []] }
         #expect(try rows(after: "org.notifybus.Observer1") == observer)

@@ -62,7 +62,7 @@ struct StoppedTests {
         let before = agent.bus.residentBytes
         for number in 0..<count {
             try poster.postOnceConnected(names[number % 5])
-            // What the bus holds for those who hear these posts does not count: the bystander, and the agent, which hears
+            // The bus's queues for those that hear these posts don't count: the bystander, and the agent, which hears
             // each post of a prefix that it holds.
             if number % 500 == 499 { try #require(heard.wait(for: number + 1_004, timeout: .patience)) }
             if number % 1_000 == 999 { _ = try agent.list() }
@@ -312,7 +312,7 @@ struct StoppedTests {
         try poster.postOnceConnected("com.example.stop.1")
         try poster.synchronize(timeout: .patience)
         observer.send(signal: SIGCONT)
-        // All ten, each once, because nobody knows any more which were posted.
+        // All ten, each once, because it is no longer known which were posted.
         let lines = try observer.waitForOutputLines(10, timeout: .patience)
         #expect(Set(lines).count == 10)
     }

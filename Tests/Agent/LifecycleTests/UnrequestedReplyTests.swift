@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `an observer that looks for its agent mistakes nobody else for it`(kind: BusKind) throws {
+    func `an observer that looks for its agent mistakes no other connection for it`(kind: BusKind) throws {
         let agent = try AgentBus(kind, policy: Self.policy)
         let stranger = try RawBusClient(address: agent.bus.address)
         let before = try stranger.uniqueNames()
@@ -181,7 +181,7 @@ import Testing
     }
 }
 
-/// Answers somebody else's call with everything that could do harm.
+/// Answers another client's call with everything that could do harm.
 private func answer(_ serial: UInt32, of victim: String, by stranger: RawBusClient) throws {
     var registered = RawBody()
     registered.append("background")

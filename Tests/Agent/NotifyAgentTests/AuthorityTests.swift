@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: busKinds)
-    func `whoever may post a name may set its state`(kind: BusKind) throws {
+    func `a user who may post a name may set its state`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let observer = try RawBusClient(address: agent.bus.address)
         _ = try observer.register(["user.uid.0.a", "com.example.a"])

@@ -87,7 +87,7 @@ import Testing
         #expect(table.focus(pid: 1, application: "", user: 0) == nil)
         board.post("x11", .live)
         _ = table.note(board.take())
-        // What it last reported may no longer be true.
+        // Its last report may no longer be true.
         #expect(table.focus(pid: 1, application: "", user: 0) == nil)
         #expect(!table.isSettled("x11"))
     }

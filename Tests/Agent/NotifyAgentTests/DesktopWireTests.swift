@@ -98,7 +98,7 @@ import Testing
 
     static func plain(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
 
-    @Test func `whoever has a stream that is not paused plays`() throws {
+    @Test func `a program with a stream that is not paused plays`() throws {
         let answer =
             DesktopWireTests.stream(pid: "7", isPaused: false) + DesktopWireTests.stream(pid: "8", isPaused: true)
             + DesktopWireTests.stream(pid: "what", isPaused: false)

@@ -10,7 +10,7 @@ import Testing
 
 @testable import NotifyAgent
 
-/// Signals that are missing, come twice, or come from somebody who does not know: the agent looks again.
+/// Signals that are missing, come twice, or come from a sender that does not know: the agent looks again.
 @Suite struct EdgeTests {
     private static let login = "org.freedesktop.login1"
     private static let path = "/org/freedesktop/login1"
@@ -158,7 +158,7 @@ import Testing
         let stage = try QuestionTests.Stage(bus) { LogindSource(user: geteuid(), on: $0) }
         stage.withSource { ($0 as? LogindSource)?.delay([.sleep]) }
         #expect(waitUntil { service.count("Inhibit sleep") >= 3 })
-        // What else it said stays.
+        // The source's other reports stay.
         #expect(stage.conditions.elements.last == .live)
     }
 

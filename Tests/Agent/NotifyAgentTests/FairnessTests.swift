@@ -128,7 +128,7 @@ struct FairnessTests {
     }
 
     @Test(arguments: busKinds)
-    func `questions that a hanging service leaves open count towards the quota of whoever asks`(kind: BusKind) throws {
+    func `questions that a hanging service leaves open count towards the asking user's quota`(kind: BusKind) throws {
         // The system bus, by which the agent asks about the battery.
         let machine = try HangingBus()
         let agent = try AgentBus(
@@ -162,7 +162,7 @@ struct FairnessTests {
     }
 
     @Test(arguments: busKinds)
-    func `answers that nobody reads are limited, and once they are read there are more`(kind: BusKind) throws {
+    func `unread answers are limited, and once they are read there are more`(kind: BusKind) throws {
         let agent = try AgentBus(kind, limits: FairnessTests.limits)
         let observers = try FairnessTests.makeListLong(agent.bus)
         let client = try RawBusClient(address: agent.bus.address)

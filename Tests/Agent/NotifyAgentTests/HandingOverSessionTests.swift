@@ -229,7 +229,7 @@ struct HandingOverSessionTests {
     func `what is frozen continues if the next agent is killed before it took over`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try freeze(session)
-        // Who only asks for it does nothing with it.
+        // A caller that only asks for it does nothing with it.
         let agent = "org.notifybus.Agent1 /org/notifybus/Agent1 org.notifybus.Agent1"
         try session.shell("busctl --user call \(agent) HandOver >/dev/null")
         try session.until("[[ $(state $one) != T ]]", timeout: limit)
@@ -242,7 +242,7 @@ struct HandingOverSessionTests {
         let session = try UserSession(kind)
         try freeze(session)
         try session.shell("notify-agent --replace >\"$HOME/next.log\" 2>&1 & next=$!")
-        // The other one, its guard, and what its unit does at the end have then seen to everything.
+        // The other one, its guard, and the commands at the end of its unit have then seen to everything.
         try session.until("grep -q 'took over' \"$HOME/next.log\" && ! systemctl --user is-active -q notify-agent")
         try session.until("! ls \"$XDG_RUNTIME_DIR/notifybus\" | grep -qv \"frozen.$next\\.\"")
         try session.shell("[[ $(state $one) == T ]] && notify-lifecycle resume $one")

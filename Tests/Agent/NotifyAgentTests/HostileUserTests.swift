@@ -92,7 +92,7 @@ struct HostileUserTests {
                 body: RawBusClient.stringBody(name)
             )
         }
-        // Calls that nobody answers, more than a user may have pending.
+        // Calls that their targets don't answer, more than a user may have pending.
         var refusals = 0
         var missing: Set<UInt32> = []
         for index in 0..<1_500 {

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What calls may cost the agent that are large, and what it does when the bus had more for it than it keeps.
+/// What large calls may cost the agent, and what it does when the bus had more for it than it keeps.
 @Suite(.serialized) struct LargeCallTests {
     private static let large = ["max_message_size": 200_000_000, "max_incoming_bytes": 200_000_000]
 

@@ -128,7 +128,7 @@ struct LaunchHandingOverTests {
         )
         guard try allTookOver(session) else { return try endAgent(session, way) }
         try session.until("lines runs && ((lines >= \(count)))")
-        // What is not at work any more has been started as often as it ever will be.
+        // Entries that are idle have been started as often as they ever will be.
         try session.until(
             "notify-lifecycle launches -q >\"$HOME/list\" && [[ $(grep -c ' idle ' \"$HOME/list\") == \(count) ]]"
         )

@@ -168,7 +168,7 @@ struct LaunchRuleTests {
         let before = try session.shell(show)
         #expect(before.contains("Description=Started by NotifyBus for a posted name\n"))
         #expect(before.contains("SyslogIdentifier=any\n") && !before.contains("ExecStopPost"))
-        // What systemd reads again is the same, and so is what it runs then.
+        // systemd reads the same again, and runs the same then.
         try session.shell("systemctl --user daemon-reload")
         #expect(try session.shell(show) == before)
         try session.shell("systemctl --user restart \(unit)")

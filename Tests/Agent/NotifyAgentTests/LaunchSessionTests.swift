@@ -7,7 +7,7 @@ import Testing
 /// Starting programs for names, with systemd's user manager, on both daemons.
 @Suite(.disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups"))
 struct LaunchSessionTests {
-    /// What a program runs that takes as long as the test wants.
+    /// The command of a program that runs for as long as the test wants.
     private let untilFinish = "until [ -e $HOME/finish ]; do sleep 0.05; done"
 
     @Test(arguments: anyBusKind())
@@ -95,11 +95,11 @@ struct LaunchSessionTests {
                 echo com.example.$name >&5
               done
               within 'lines heard && ((lines >= 4))' || { echo "round $round: too few"; cat "$HOME/heard"; notify-lifecycle launches --json; break; }
-              # What the agent has to say, it says before it answers.
+              # The agent says everything that it has to say before it answers.
               notify-lifecycle list >/dev/null
               echo com.example.end >&5
               within '[[ $(notify-lifecycle launches -q) == *" idle "* ]]' || { echo "round $round: not idle"; break; }
-              # What is posted while it registers may be heard twice.
+              # Names that are posted while it registers may be heard twice.
               sort "$HOME/heard" | uniq -c | tr -s ' \\n' ' ' | grep -qxE \
                 ' [12] com.example.a [12] com.example.b [12] com.example.c 1 com.example.end 1 com.example.go ' ||
                 { echo "round $round:"; cat "$HOME/heard"; break; }
@@ -112,7 +112,7 @@ struct LaunchSessionTests {
         #expect(try session.field("starts", of: "observer") == "\(rounds)")
     }
 
-    /// Who has posted is known only after the post has arrived, and by then the program may have registered.
+    /// The sender of a post is known only after the post has arrived, and by then the program may have registered.
     @Test(arguments: anyBusKind())
     func `a program that observes hears what others post while it registers, whoever they are`(
         kind: BusKind
@@ -151,7 +151,7 @@ struct LaunchSessionTests {
         }
     }
 
-    /// What is started counts as failed as well if it fails only later.
+    /// A started program counts as failed even if it fails only later.
     @Test(arguments: anyBusKind())
     func `a program that exits with 3 counts as failed, and says so`(kind: BusKind) throws {
         let session = try UserSession(kind)
@@ -351,7 +351,7 @@ struct LaunchSessionTests {
     }
 
     @Test(arguments: anyBusKind())
-    func `a unit that somebody else has just started is started once more`(kind: BusKind) throws {
+    func `a unit that others have just started is started once more`(kind: BusKind) throws {
         let session = try UserSession(kind)
         try session.unit(
             "job.service",
@@ -359,7 +359,7 @@ struct LaunchSessionTests {
             "Type=exec",
             "ExecStart=/bin/sh -c 'echo run >>$HOME/runs; \(untilFinish)'"
         )
-        // Who has posted it does not matter, so the agent need not ask the bus first.
+        // The sender does not matter, so the agent need not ask the bus first.
         try session.entry("job", "name = com.example.go", "start = job.service", "from = anyone")
         try session.startAgent()
         // The agent learns of the post before it learns that the unit has been started, but that after this.
@@ -509,7 +509,7 @@ struct LaunchSessionTests {
         try session.waitFor("idle", of: "job")
         try session.shell("notify-post com.example.go")
         try session.until("grep -q run \"$HOME/runs\"")
-        // Who stops the agent has it stay stopped.
+        // An agent that the user stops stays stopped.
         try session.shell("systemctl --user stop notify-agent.service; pause 1")
         #expect(try session.shell(states) == "active\nactive\ninactive\n")
     }

@@ -68,7 +68,7 @@ struct LockTests {
     }
 
     @Test(arguments: busKinds)
-    func `with session = background, nobody hears while the screen is locked`(kind: BusKind) throws {
+    func `with session = background, no program hears while the screen is locked`(kind: BusKind) throws {
         let scene = try makeScene(kind, configuration: "session = background\n")
         let observers = try (0..<2).map { _ in try scene.startObserver() }
         let pids = observers.map(\.pid)

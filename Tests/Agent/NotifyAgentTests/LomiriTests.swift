@@ -7,8 +7,8 @@ import Testing
 
 @testable import NotifyAgent
 
-/// Programs that Lomiri stops while nobody looks at them. The signals have the types that lomiri-app-launch publishes, those
-/// from before 2017 included; this test stops the programs itself.
+/// Programs that Lomiri stops while the user doesn't look at them. The signals have the types that lomiri-app-launch
+/// publishes, those from before 2017 included; this test stops the programs itself.
 @Suite struct LomiriTests {
     private func say(_ member: String, _ process: pid_t, on scene: Scene, isOld: Bool = false) throws {
         let signal = "\(LomiriSource.interfaces[isOld ? 1 : 0]).Application\(member)"
@@ -48,7 +48,7 @@ import Testing
         try say("Resumed", observer.pid, on: scene, isOld: isOld)
         try waitUntilParked(false, scene)
         #expect(try observer.waitForOutputLines(1) == ["com.example.scene"])
-        // What came first would have come twice by now.
+        // A second delivery of the first post would have come by now.
         let last = try run(productPath("notify-post"), ["--address", scene.bus.address, "com.example.scene"])
         try #require(last.status == 0)
         #expect(try observer.waitForOutputLines(2).count == 2)

@@ -133,7 +133,7 @@ import Testing
         func serviceIsAway(_ reason: String) { reasons.append(reason) }
     }
 
-    @Test func `a machine's bus that accepts nobody holds nothing up`() throws {
+    @Test func `a machine's bus that accepts no connection holds nothing up`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/bus"
         let server = try ListeningSocket(path)
@@ -151,7 +151,7 @@ import Testing
     }
 }
 
-/// A socket on which nobody accepts connections, with as many waiting as fit.
+/// A socket on which no process accepts connections, with as many waiting as fit.
 private final class ListeningSocket {
     private let server: Int32
     private var clients: [Int32] = []

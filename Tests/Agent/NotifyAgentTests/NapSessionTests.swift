@@ -75,7 +75,7 @@ import Testing
         try waitForState(observer.pid, isStopped: false)
         try desk.scene.wait(for: ["\(observer.pid) foreground default"])
         _ = try observer.waitForOutputLines(1)
-        // What came first would have come twice by now.
+        // A second delivery of the first post would have come by now.
         try #require(
             try run(productPath("notify-post"), ["--address", desk.scene.bus.address, "com.example.scene"]).status == 0
         )
@@ -139,7 +139,7 @@ import Testing
         #expect(all.allSatisfy { processState($0) != "T" })
         try desk.focus(mark.pid, "mark")
         for process in all { try waitForState(process, isStopped: true) }
-        // Nobody can see any more by whom it was started.
+        // The agent can no longer see what has started it.
         kill(children[0], SIGKILL)
         #expect(waitUntil(timeout: .patience) { processState(children[0]).map { $0 == "Z" } ?? true })
         try desk.focus(children[1], "other")
@@ -175,7 +175,7 @@ import Testing
         #expect(used == Array(repeating: 0, count: 10))
         var waits: [Duration] = []
         for (number, game) in games.enumerated() {
-            // What is measured is one change, and not the agent's limit of fifty looks a second.
+            // This measures one change, and not the agent's limit of fifty looks a second.
             if isLongRun { usleep(50_000) }
             // Desktops move it in several steps.
             desk.talk.focus(1, "other")
@@ -343,7 +343,7 @@ import Testing
             try start("script", ["-q", "-c", $0, "/dev/null"])
         }
         for terminal in terminals.dropFirst() {
-            // What is typed is shown, too.
+            // The terminal shows the input, too.
             try terminal.writeInput("echo re''ady\n")
             try terminal.waitForOutput(containing: "ready")
         }

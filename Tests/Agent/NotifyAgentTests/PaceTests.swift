@@ -11,7 +11,7 @@ import Testing
 
 /// How often others are asked, and how much of what they say is read.
 @Suite struct PaceTests {
-    /// So many questions have come. Five may follow each other at once; what delays them only makes them later.
+    /// So many questions have come. Five may follow each other at once; a delay only makes them later.
     private func expectPauses(_ count: Int, since began: MonotonicTime) {
         let least = (Int64(count) - Pace.maximumInARow) * Pace.pause
         let taken = MonotonicTime.now.nanoseconds - began.nanoseconds
@@ -71,7 +71,7 @@ import Testing
         expectPauses(50, since: began)
     }
 
-    /// By where they are in memory: who copies or moves the rest for each message finds the next one elsewhere.
+    /// By their place in memory: code that copies or moves the rest for each message finds the next one elsewhere.
     @Test func `messages that came together are read where they are`() {
         // A length, no channel, three numbers, and 'L' with the command and the question.
         let message: [UInt8] =

@@ -6,7 +6,7 @@ import Testing
 
 @testable import NotifyAgent
 
-/// What a program has started is found, and however much that is, the agent reads only so much about it.
+/// The agent finds the processes that a program has started, and however many these are, it reads only so much of them.
 @Suite struct ProcessTreeTests {
     @Test func `a program has what it has started, as far as that is looked at`() throws {
         let shell = try start(

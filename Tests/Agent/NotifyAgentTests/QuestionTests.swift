@@ -10,7 +10,7 @@ import Testing
 @testable import NotifyAgent
 @testable import NotifyCoordinator
 
-/// Each question that the agent asks, left without an answer once: whoever asks says so, and asks again.
+/// Each question that the agent asks, left without an answer once: the part that asks says so, and asks again.
 @Suite struct QuestionTests {
     /// How long an answer may take here, in milliseconds.
     static let limit: Int64 = 400
@@ -20,7 +20,7 @@ import Testing
         let title: String
         let names: [String]
         let answers: [String: AnsweringService.Answer]
-        /// What is asked by hand, once the source is live.
+        /// Asks by hand, once the source is live.
         var isAsked: @Sendable (any Source) -> Void = { _ in }
         let make: @Sendable (any ServiceBus) -> any Source
 
@@ -135,12 +135,12 @@ import Testing
         }
     }
 
-    /// What lives on a loop with a connection to a bus and a service manager.
+    /// A tenant of a loop, with a connection to a bus and a service manager.
     private final class Manager: BusPeer, LoopTenant {
         let link: BusLink
         let router: ServiceRouter
         var manager: ServiceManager?
-        /// What else lives here, and is told that the bus is there.
+        /// A driver that lives here too, and is told that the bus is there.
         var driver: SourceDriver?
         var isReady: () -> Void = {}
 
@@ -344,7 +344,7 @@ import Testing
         }
     }
 
-    /// They are no source and have no line in the status: who does not answer says that nobody is in use.
+    /// They are no source and have no line in the status: without an answer, no program counts as in use.
     @Test(arguments: ["ListInhibitors", "GetInhibitors", "GetAppId"], busKinds)
     func `a list of inhibitors that was not told is asked for again`(question: String, kind: BusKind) throws {
         let bus = try PrivateBus(kind)
@@ -407,7 +407,7 @@ import Testing
         Set(try sources().filter { $0.value.contains(text) }.keys)
     }
 
-    /// A question that is asked in another way fails here, and whoever adds a way adds its limit.
+    /// A question that is asked in another way fails here; a new way must come with its limit.
     @Test func `there is no way to ask that has no limit`() throws {
         // Calls have one unless they say otherwise, and only observers, which may be stopped, may take as long as they like.
         #expect(try Self.files(with: "waitsForever") == ["Effects.swift"])
@@ -420,7 +420,7 @@ import Testing
         #expect(try Self.files(with: "import CXcb") == ["EventSources/X11Source.swift"])
     }
 
-    /// Whoever asks a service, and whoever asks at a socket, is left without an answer by one of these tests.
+    /// For each file that asks a service, or at a socket, one of these tests leaves a question without an answer.
     @Test func `everything that asks is in the table`() throws {
         let services = try Self.files(with: "ServiceClient").union(try Self.files(with: "PropertyClient("))
         let tested: Set<String> = [
@@ -429,7 +429,7 @@ import Testing
             "EventSources/ShellSource.swift", "EventSources/UseWatch.swift", "Launching/ServiceManager.swift",
         ]
         let asksNothing: Set<String> = [
-            // The followers themselves, and who only wants to know whether a name is there.
+            // The followers themselves, and the watch that only wants to know whether a name is there.
             "Services/MachineServices.swift", "Services/PropertyClient.swift", "Services/ServiceRouter.swift",
             "Launching/NameWatch.swift",
         ]

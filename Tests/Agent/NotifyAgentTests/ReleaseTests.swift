@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a new agent leaves programs in the foreground that nobody had moved to the background`(kind: BusKind) throws {
+    func `a new agent leaves programs in the foreground that were not moved to the background`(kind: BusKind) throws {
         let scene = try Scene(kind, configuration: "focus = background\n")
         let observer = try scene.startObserver()
         try scene.restartAgent()

@@ -113,7 +113,7 @@ import Testing
             loop.tenant = Watcher(watch)
         }
         defer { thread.stop(waits: true) }
-        // Each question has an answer after a second at most: while the server is silent, that nobody plays.
+        // Each question has an answer after a second at most: while the server is silent, that no program plays.
         var number: UInt64 = 0
         let isFound = waitUntil(timeout: .seconds(20)) {
             number += 1
@@ -226,7 +226,7 @@ import Testing
             let lines = try lifecycle("launches", "-q").split(separator: "\n")
             return lines.contains { $0.hasPrefix("silent ") && $0.contains(" \(state) ") }
         }
-        // Somebody must want to know something of logind.
+        // Without an observer, the agent would not ask logind.
         let center = NotifyCenter(bus: .address(start.bus.address))
         let observation = try center.addObserver(for: "org.notifybus.session.lock", timeout: .seconds(25)) { _ in }
         // The bus has routed what it has read when it answers.
@@ -244,7 +244,7 @@ import Testing
         }
         #expect(isNamed, "\(last)")
         #expect(try waitUntil { try isEntry("idle") })
-        // What is posted from now on is not behind the start that had no end.
+        // Posts from now on do not wait behind the start that had no end.
         try post()
         #expect(try waitUntil { try isEntry("starting") })
         observation.cancel()

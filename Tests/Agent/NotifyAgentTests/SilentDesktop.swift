@@ -52,7 +52,7 @@ final class UnixListener: Sendable {
 
     deinit { close(descriptor) }
 
-    /// - Returns: nil if nobody has connected for long.
+    /// - Returns: nil if no client connects for a minute.
     func accept() -> Int32? {
         var source = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard poll(&source, 1, 60_000) == 1 else { return nil }

@@ -52,7 +52,7 @@ import Testing
         thread.stop(waits: true)
     }
 
-    @Test func `a source works as long as somebody reads it, and learns what was the case before`() throws {
+    @Test func `a source works as long as it has a reader, and learns what was the case before`() throws {
         let (thread, log) = (try EventThread(name: "source"), Recorder<String>())
         thread.perform { loop in
             let sources = SourceSet(

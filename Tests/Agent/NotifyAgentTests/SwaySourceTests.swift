@@ -144,7 +144,7 @@ import Testing
         #expect(JSONValue([UInt8](repeating: UInt8(ascii: "["), count: 1_000_000)) == nil)
     }
 
-    @Test func `a text that takes much memory is refused, and what nobody wants takes none`() {
+    @Test func `a text that takes much memory is refused, and unwanted parts take none`() {
         func read(_ texts: [String], keeping keys: Set<String>?) -> JSONValue? {
             var reader = JSONReader(keeping: keys)
             for text in texts where !reader.take(Array(text.utf8)[...]) { return nil }

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Nobody stays stopped, whatever dies: real agents under a real user manager. A socket of this test takes sway's place.
+/// No process stays stopped, whatever dies: real agents under a real user manager. A socket of this test acts as sway.
 @Suite(.disabled(if: UserSession.obstacle != nil, "a session of systemd's takes root, systemd and control groups"))
 struct ThawTests {
     /// A session with the agent's own unit, and programs in units.
@@ -61,7 +61,7 @@ struct ThawTests {
         /// Has a program nap that knows nothing of us, and ends only when it can.
         func startNap(_ unit: String = "app-game-1.service", _ properties: String = "") throws {
             let talk = try sway.accept()
-            // Without it nobody would know who has the focus, and nobody would nap.
+            // Without it the agent would not know which program has the focus, and no program would nap.
             self.talk = talk
             try talk.greet(focused: 0)
             let script = "trap \"exit 0\" TERM; while :; do sleep 0.05; done"
@@ -75,7 +75,7 @@ struct ThawTests {
         }
     }
 
-    /// What is waited for must have happened by then.
+    /// How long a test waits for something, in seconds.
     private let limit = 5
 
     @Test(arguments: anyBusKind())
@@ -108,7 +108,7 @@ struct ThawTests {
         try desk.startObserver("app-one-1.service")
         try desk.session.shell("notify-lifecycle suspend --freeze $(main app-one-1.service)")
         try desk.session.until("frozen app-one-1.service")
-        // Nobody is left that would see to it.
+        // No process is left that would thaw it.
         try desk.session.shell("killWithGuard $agent")
         try desk.session.shell("frozen app-one-1.service; ! notify-lifecycle background 1")
         try desk.session.shell("frozen app-one-1.service; notify-lifecycle foreground $(main app-one-1.service)")
@@ -163,7 +163,7 @@ struct ThawTests {
         let desk = try Desk(kind, unit: false)
         let talk = try desk.sway.accept()
         try talk.greet(focused: 0)
-        // The shell's parent would be stopped with it, and nobody could run anything: it must have another one.
+        // The shell's parent would be stopped with it, and no command could run: it must have another one.
         try desk.session.shell("kill $agent; wait $agent || true")
         let again =
             "SWAYSOCK=\(desk.sway.path) WAYLAND_DISPLAY=wayland-1 notify-agent 2>>$HOME/agent.log & echo $! >$HOME/agent"

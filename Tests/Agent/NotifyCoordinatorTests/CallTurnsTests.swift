@@ -36,7 +36,7 @@ extension CallTurns {
         return order
     }
 
-    @Test func `a call begins at once if nobody's call waits and there is time`() {
+    @Test func `a call begins at once if no other call waits and there is time`() {
         var calls = calls()
         #expect(calls.take("a", load(1), from: ":1.0", mayBegin: true) == .begin(charge(":1.0")))
         #expect(calls.isEmpty && calls.pendingCount(of: 1000) == 1)
@@ -67,7 +67,7 @@ extension CallTurns {
         #expect(calls.take("large", large, from: ":1.0", mayBegin: true) == .waits)
         #expect(calls.take("after", load(1), from: ":1.0", mayBegin: true) == .waits)
         #expect(calls.isEmpty && order(&calls).isEmpty && calls.largeTime == 0)
-        // It holds up nobody else.
+        // It holds up no other caller.
         #expect(calls.take("other", load(1), from: ":1.1", mayBegin: true) != .waits)
         for number in 0..<3 { _ = calls.take("b\(number)", load(1), from: ":1.10", mayBegin: false) }
         #expect(order(&calls) == ["b0", "b1", "b2"])
@@ -197,7 +197,7 @@ extension CallTurns {
         #expect(calls.next()?.call == "b" && calls.refusal(from: ":1.0", load(1), wantsReply: true) == refusal)
         calls.end(charge(":1.1"))
         #expect(calls.refusal(from: ":1.0", load(1), wantsReply: true) == nil)
-        // What follows a call is no call.
+        // A message that follows a call is no call.
         #expect(calls.take("d", load(1), from: ":1.1", mayBegin: true) == .waits)
         #expect(calls.follow("reply", from: ":1.1") && !calls.follow("reply", from: ":1.0"))
         #expect(order(&calls) == ["c", "d", "reply"])
@@ -319,7 +319,7 @@ extension CallTurns {
         #expect(calls.take("large", load(8 << 20), from: ":1.10001", mayBegin: true) == .unknown)
     }
 
-    @Test func `whoever could not be identified is asked about again once it has no call pending`() {
+    @Test func `a sender that could not be identified is asked about again once it has no call pending`() {
         var calls = Calls(Quotas())
         let caller = Caller(Owner(user: 1000), confinement: .unidentified(":1.1"), isUncertain: true)
         #expect(calls.take("a", load(1), from: ":1.1", mayBegin: true) == .unknown)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import NotifyCoordinator
 
-/// Whom the agent calls when: users take turns, and one that never answers holds up nobody else.
+/// The order of the agent's calls: users take turns, and one that never answers holds up no other.
 @Suite struct CallWindowTests {
     private typealias Window = CallWindow<Int, String>
 
@@ -117,7 +117,7 @@ import Testing
         #expect(window.isEmpty)
     }
 
-    @Test func `whoever wants nothing any more leaves the others their turns`() {
+    @Test func `an owner that wants nothing any more leaves the others their turns`() {
         var turns = Turns<Int, Int>()
         for owner in 1...2 { turns.append(10 * owner, of: owner) }
         turns.remove(of: 1) { _ in true }

@@ -78,7 +78,7 @@ import Testing
                 .alarm(at: 5 + EventTable.timeLimit),
             ]
         )
-        // What decides about programs says nothing about events.
+        // Facts that decide about programs say nothing about events.
         let alarm = EventTable.Effect.alarm(at: 5 + EventTable.timeLimit)
         #expect(table.handle(.reported("one", .fact(.screenSaver(isActive: true))), at: 6) == [alarm])
         #expect(table.handle(.reported("two", .live), at: 6) == [alarm])
@@ -88,11 +88,11 @@ import Testing
         #expect(
             table.handle(.asked(Self.a, 2), at: 8) == [.answer(2), .alarm(at: 8 + EventTable.lingering)]
         )
-        // Nobody knows anything about other names.
+        // No source knows anything about other names.
         #expect(table.handle(.asked(Self.c, 3), at: 9) == [.answer(3), .alarm(at: 8 + EventTable.lingering)])
     }
 
-    @Test func `whoever waits for a source is answered once, when it is off or after a second`() {
+    @Test func `a caller that waits for a source is answered once, when it is off or after a second`() {
         var table = Self.makeTable()
         _ = table.handle(.asked(Self.a, 1), at: 0)
         _ = table.handle(.asked(Self.b, 2), at: 10)

@@ -27,7 +27,7 @@ import Testing
         let first = table(("gnome", .live, .focus([one], among: [])), ("x11", .live, .focus([two])))
         #expect(event.take(first, names) == .change(EventChange(SystemEvent.focus, state: 2, isPosted: false)))
         #expect(event.take(first, names) == .nothing)
-        // Nobody has it for a moment, or for longer.
+        // No program has it for a moment, or for longer.
         let nobody = table(("gnome", .live, .focus([], among: [])), ("x11", .live, .focus([])))
         #expect(event.take(nobody, names) == .later && event.take(first, names) == .nothing)
         #expect(event.take(nobody, names) == .later)

@@ -43,7 +43,7 @@ import Testing
         #expect(world.still.isEmpty && world.answers[resumed] == .connections(1))
     }
 
-    @Test func `whoever has a frozen process frozen once more is answered at once`() throws {
+    @Test func `a caller that has a frozen process frozen once more is answered at once`() throws {
         var world = World()
         let process = World.process(7)
         _ = try world.register(":1.1", process, ["com.example.a"])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import NotifyCoordinator
 
-/// What an agent leaves to the next one of programs that are started for names.
+/// What an agent leaves to the next one about programs that are started for names.
 @Suite struct LaunchHeritageTests {
     private static let unit = LaunchEntry.Action.unit("a.service")
     private static let name = LauncherWorld.name

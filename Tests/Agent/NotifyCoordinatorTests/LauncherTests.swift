@@ -302,7 +302,7 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
-    @Test func `an observer that is recognized as the program later gets the same, and nobody else does`() {
+    @Test func `an observer that is recognized as the program later gets the same, and no other does`() {
         var world = LauncherWorld {
             $0.action = .activation("org.example.A")
             $0.subjects.names = [LauncherWorld.name, LauncherWorld.other]
@@ -402,7 +402,7 @@ import Testing
         world.take(.activity(world.id, false, failure: "was ended by signal 9"))
         world.end()
         check(2, "was ended by signal 9")
-        // Once for each start, whoever reports it.
+        // Once for each start, even if the unit and the start both report it.
         world.post()
         world.take(.activity(world.id, true))
         world.take(.activity(world.id, false, failure: "exited with status 1"))
@@ -413,7 +413,7 @@ import Testing
         world.take(.activity(world.id, false, failure: "exited with status 2"))
         world.end(.programFailed("exited with status 2"))
         check(4, "exited with status 2")
-        // What the unit said of an earlier run, and what others have started, doesn't count.
+        // Reports on an earlier run of the unit, and on runs that others have started, don't count.
         world.take(.activity(world.id, false, failure: "exited with status 1"))
         world.take(.activity(world.id, true))
         world.take(.activity(world.id, false, failure: "exited with status 1"))
@@ -500,7 +500,7 @@ import Testing
         #expect(world.state == "starting")
     }
 
-    @Test func `a unit that somebody else started is left alone until it ends`() {
+    @Test func `a unit that others started is left alone until it ends`() {
         var world = LauncherWorld()
         world.take(.activity(world.id, true))
         #expect(world.state == "running")
@@ -510,7 +510,7 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
-    @Test func `a program that somebody else started is told what it was about to be started for`() {
+    @Test func `a program that others started is told what it was about to be started for`() {
         var world = LauncherWorld { $0.settle = 100 }
         world.post()
         #expect(world.state == "settling")
@@ -713,7 +713,7 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
-    @Test func `a program that somebody else starts before its names are heard again is not restarted`() {
+    @Test func `a program that others start before its names are heard again is not restarted`() {
         var launcher = Launcher()
         func take(_ event: Launcher.Event) -> [Launcher.Effect] {
             launcher.handle(event, at: Timestamp(nanoseconds: 0))
@@ -739,7 +739,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a unit that somebody else has started before the post is started once more`(isOneshot: Bool) {
+    func `a unit that others have started before the post is started once more`(isOneshot: Bool) {
         // The service manager has nothing to do, or its job is under way already. It reports what the unit does before
         // the end of the job.
         var world = LauncherWorld()
@@ -840,7 +840,7 @@ import Testing
         world.now = 20
         world.take(.activity(world.id, false))
         #expect(world.starts.count == 2)
-        // Somebody else has just started it.
+        // Another program has just started it.
         world.take(.activity(world.id, true))
         world.take(.accepted(world.id, number: 2))
         world.end(.begun(at: 19))
@@ -850,8 +850,8 @@ import Testing
         #expect(world.starts.count == 3 && world.state == "idle")
     }
 
-    @Test func `with drop, a program that somebody else starts is told of what was posted, but not started again`() {
-        // What the service manager had not answered in time succeeds after all.
+    @Test func `with drop, a program that others start is told of what was posted, but not started again`() {
+        // A start that the service manager had not confirmed in time succeeds after all.
         var world = LauncherWorld {
             $0.onBusy = .drop
             $0.settle = 100

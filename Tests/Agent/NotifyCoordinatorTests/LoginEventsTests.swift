@@ -163,7 +163,7 @@ import Testing
         #expect(events.take(isSaverActive: true) == ([], []))
     }
 
-    @Test func `without logind nobody knows that the session is locked`() {
+    @Test func `without logind the session no longer counts as locked`() {
         var events = LoginEvents()
         _ = events.take(state { $0.isLocked = true })
         events.loseLogind()

@@ -162,7 +162,7 @@ private struct Desk {
         #expect(desk.state(":1.0") == .foreground && desk.state(":1.1") == .foreground)
     }
 
-    @Test func `if nobody knows who has the focus, everybody is awake`() throws {
+    @Test func `if it is unknown who has the focus, everybody is awake`() throws {
         for condition in [SourceCondition.off("sway went away"), .live] {
             var desk = try mail(Desk.rule("org.example.Mail", depth: .frozen))
             desk.focus()
@@ -241,7 +241,7 @@ private struct Desk {
         desk.pass(10 * Desk.second)
         desk.use([.audio: []])
         #expect(desk.world.frozenPrograms == [steam: [7]])
-        // Nobody knows any more who has started it.
+        // It is no longer known which process has started it.
         desk.world.send(.frozeProgram(steam, [World.process(7), World.process(8)]))
         desk.focus(Desk.process(8, startTime: 2))
         #expect(desk.world.frozenPrograms == [steam: [7]])
@@ -281,7 +281,7 @@ private struct Desk {
             }
             #expect(desk.world.frozenPrograms == [NapTests.mail: [7]])
             desk.focus(Desk.process(7, "org.example.Mail"))
-            // What it said was about this nap.
+            // Its report was about this nap.
             #expect(desk.state(":1.1") == .foreground && desk.world.frozenPrograms.isEmpty)
         }
     }
@@ -323,7 +323,7 @@ private struct Desk {
         desk.pass(10 * Desk.second)
         desk.use([.job: []])
         #expect(desk.world.frozenPrograms == [NapTests.mail: [7]])
-        // A person wakes it although nobody looks at it.
+        // A person wakes it although it does not have the focus.
         desk.world.log = []
         _ = try desk.world.set("pid:7", .foreground)
         desk.world.settle()
@@ -378,7 +378,7 @@ private struct Desk {
         desk.pass(10 * Desk.second)
         desk.use([.audio: [Desk.process(71, "org.example.Music")]])
         #expect(desk.state(":1.1") == .suspended)
-        // Nobody is asked while nobody waits for the answer.
+        // No question is asked while no nap depends on the answer.
         #expect(desk.world.useQuestion == nil)
     }
 
@@ -424,7 +424,7 @@ private struct Desk {
 
     // MARK: - Off
 
-    @Test func `turned off, nobody naps until they are turned on`() throws {
+    @Test func `when naps are turned off, no program naps until they are turned on`() throws {
         var desk = try mail(Desk.rule("org.example.Mail", depth: .frozen))
         desk.focus(NapTests.other)
         desk.pass(10 * Desk.second)
@@ -502,7 +502,7 @@ private struct Desk {
         desk.pass(10 * Desk.second)
         desk.use([.job: []])
         #expect((1...Naps.maximumPrograms).contains(desk.world.frozenPrograms.count))
-        // Nobody says whether those have ended, so they make room for others.
+        // It is not known whether those have ended, so they make room for others.
         for pid in 3_001...3_256 { desk.focus(Desk.process(Int32(pid), "org.example.A\(pid)")) }
         #expect(desk.world.frozenPrograms.isEmpty)
         desk.focus()
@@ -528,7 +528,7 @@ private struct Desk {
         #expect(desk.state(":1.1") == .suspended)
     }
 
-    @Test func `whoever is asked about terminals gets their numbers in order`() {
+    @Test func `a question about terminals has their numbers in order`() {
         var desk = Desk(Desk.rule("*"))
         let numbers: [Int32] = [17, 11, 15, 12, 18, 13]
         for number in numbers { desk.focus(Desk.process(number, "org.example.Terminal\(number)")) }

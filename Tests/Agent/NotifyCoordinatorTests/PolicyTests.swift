@@ -208,7 +208,7 @@ import Testing
         #expect(table.entries[0].fact == .focus([two]) && table.entries[0].count == 5)
         // Without news nothing changes.
         #expect(table.note([:]).isEmpty && table.entries[0].fact == .focus([two]))
-        // What a source that is off has said does not count, and is announced again.
+        // Facts from a source that is off don't count, and are announced again.
         #expect(table.note(["x11": news(.off("gone"))]).isEmpty)
         #expect(table.entries[0].fact == nil && table.focus(pid: 5, application: "a", user: 2) == nil)
         changes = table.note(["x11": news(.live, .focus([two]))])

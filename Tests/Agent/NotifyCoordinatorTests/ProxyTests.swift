@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `a name that is pending for everyone has no rule until it no longer is for somebody`() throws {
+    @Test func `a name that is pending for all observers has no rule until it no longer is for one`() throws {
         var world = World()
         for number in 1...2 {
             _ = try world.register(":1.\(number)", World.process(Int32(number + 10)), ["com.example.a"])
@@ -87,7 +87,7 @@ import Testing
         #expect(world.rules.count == 10_000)
         let second = try world.set(":1.2", .suspended)
         #expect(world.bus.count == 1 && world.answers[second] == nil)
-        // Whoever comes meanwhile is taken when the bus has answered.
+        // Requests that come meanwhile are handled when the bus has answered.
         let third = try world.set(":1.3", .suspended)
         #expect(world.bus.count == 1)
         world.settle()
@@ -154,7 +154,7 @@ import Testing
         bus.subscribe(one, for: 1)
         bus.subscribe(all, for: 2)
         bus.answer()
-        // One gets a rule of its own. Before the bus confirms that, somebody needs the rule for all, and no longer does.
+        // One gets a rule of its own. Before the bus confirms that, another needs the rule for all, and no longer does.
         bus.unsubscribe(all, for: 2)
         bus.subscribe(all, for: 3)
         bus.unsubscribe(all, for: 3)
@@ -168,7 +168,7 @@ import Testing
         #expect(bus.prefixes.isEmpty && bus.proxies.isAtRest)
     }
 
-    @Test func `whoever waits for a rule that the bus refuses is told so, and nobody else`() {
+    @Test func `a connection that waits for a rule that the bus refuses is told so, and no other`() {
         var proxies = KeptProxies()
         let subjects: [Subjects] = [["com.example.a"], ["com.example.a", "com.example.b"], ["com.example.c"]].map {
             Subjects(names: $0)

@@ -74,13 +74,13 @@ import Testing
         let more = world.call()
         world.send(.addNames(more, from: ":1.1", try Subjects(names: ["org.example"], prefixes: [])))
         #expect(world.refusals[more]?.kind == .limitExceeded)
-        // Another one has as much, and what is outside of any has more.
+        // Another one has as much, and a program outside of any has more.
         let others = [
             try register(":1.6", 14, 100, application: "org.example.B"), try register(":1.7", 15, 100, application: ""),
             try world.register(":1.8", World.process(16), names(300), application: "org.example.A"),
         ]
         #expect(others.allSatisfy { world.answers[$0] != nil })
-        // What is observed no longer makes room.
+        // Names that are no longer observed make room.
         world.send(.removeNames(world.call(), from: ":1.1", try Subjects(names: names(10), prefixes: [])))
         let last = world.call()
         world.send(.addNames(last, from: ":1.2", try Subjects(names: names(10, "org.example"), prefixes: [])))
@@ -162,7 +162,7 @@ import Testing
         for name in names(15) { world.send(.posted(try NotifyName(name))) }
         let entry = try #require(world.coordinator.list.first)
         #expect(entry.pending == 10 && entry.dropped == 5)
-        // What it has dropped itself is counted as well, and does not replace this.
+        // Names that it has dropped itself are counted as well, and do not replace this.
         _ = try world.set(":1.1", .background)
         world.send(.told(entry.id, .done(dropped: 3, isHoldingBack: false)))
         world.settle()

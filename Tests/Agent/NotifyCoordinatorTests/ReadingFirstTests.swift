@@ -10,7 +10,7 @@ import Testing
     private static let longest = ReadingFirst.longest
     fileprivate static let millisecond: Int64 = 1_000_000
 
-    /// A bus and whoever reads it, a few calls a millisecond; between two times one call is handled, if any may begin.
+    /// A bus and its reader, a few calls a millisecond; between two times one call is handled, if any may begin.
     private struct Agent {
         /// By their senders: `:1.0` floods, `:1.1` does not; nil stands for the answer to what the bus was asked.
         var queue = Fifo<String?>()

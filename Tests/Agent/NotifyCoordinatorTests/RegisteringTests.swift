@@ -42,7 +42,7 @@ import Testing
         let id = try #require(world.coordinator.id(of: ":1.1"))
         let looks = world.looks
         _ = try world.register(":1.1", World.process(11), ["com.example.b", "com.example.c"])
-        // What is watched of it now decides how its process is.
+        // Only the new watch now says whether its process is stopped.
         #expect(world.looks == looks + 1 && world.watched == [World.process(11)])
         #expect(world.begun == [id, id] && world.coordinator.totals.observers == 1)
         #expect(world.names(of: ":1.1") == ["com.example.b", "com.example.c"])
@@ -214,7 +214,7 @@ import Testing
         #expect(world.coordinator.receiver(ofStream: old) == nil)
     }
 
-    @Test func `a report to an earlier agent counts for each connection, whoever registers first`() throws {
+    @Test func `a report to an earlier agent counts for each connection, whichever registers first`() throws {
         for isFirst in [true, false] {
             var world = World()
             let process = World.process(7)
@@ -277,7 +277,7 @@ extension World {
         _ = try world.register(":1.1", process, ["com.example.a"])
         _ = try world.set("pid:7", state)
         world.settle()
-        // Parked in the foreground, and put into another state meanwhile, with a name that nobody was told of.
+        // Parked in the foreground, and put into another state meanwhile, with a name that no connection was told of.
         _ = try world.set("pid:7", .foreground)
         world.settle()
         world.send(.processStopped(process))
@@ -335,7 +335,7 @@ extension World {
         #expect(world.answers[call] == .registered(.foreground, pending: [], isComplete: false))
     }
 
-    @Test func `a connection that registers suspended is so, even if somebody resumes it meanwhile`() throws {
+    @Test func `a connection that registers suspended is so, even if it is resumed meanwhile`() throws {
         var world = World()
         let call = try world.register(":1.1", World.process(11), ["com.example.a"]) { statement in
             (statement.state, statement.decider) = (.suspended, "person")
@@ -354,7 +354,7 @@ extension World {
         }
         let id = try #require(world.coordinator.id(of: ":1.1"))
         #expect(world.states[id] == .background)
-        // Nobody waits for the changes of this one for more than five seconds.
+        // No caller waits for the changes of this one for more than five seconds.
         world.send(.awaitChanges(1))
         #expect(world.alarm == ChangeRequest.limit)
     }

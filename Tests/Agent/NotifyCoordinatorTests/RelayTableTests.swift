@@ -81,7 +81,7 @@ import Testing
         #expect(result9 == nil)
         let result10 = table.wait(1, for: "a")
         #expect(result10 == 1)
-        // Whoever waits for the same shares the number.
+        // Callers that wait for the same posts share the number.
         let another = table.wait(2, for: "a")
         #expect(another == 1)
         let result11 = table.batchIsRead(by: "a")
@@ -98,7 +98,7 @@ import Testing
         #expect(result15 == nil)
     }
 
-    @Test func `nobody waits for posts that became one or are no longer wanted`() throws {
+    @Test func `no program waits for posts that became one or are no longer wanted`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = try table.add(subjects("x", "y", "z"), to: "a")
@@ -138,7 +138,7 @@ import Testing
         #expect(over == [4])
     }
 
-    @Test func `whoever waits is not told early because a later post is no longer wanted`() throws {
+    @Test func `a program that waits is not told early because a later post is no longer wanted`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
         _ = try table.add(subjects("x", "y"), to: "a")
@@ -218,7 +218,7 @@ import Testing
         _ = table.prepare(.foreground, of: "b")
         let (third, last, none) = (table.next(), table.next(), table.next())
         #expect(third == .follower(3) && last == .queued(["a", "b"]) && none == nil)
-        // What has followed posts is still due when everybody has left.
+        // Followers of posts are still due when everybody has left.
         table.posted(post)
         _ = table.follow(4, for: "b")
         for client in ["a", "b"] { _ = table.forget(client) }
@@ -244,7 +244,7 @@ import Testing
         #expect(table.droppedCount(of: "a") == lost)
     }
 
-    @Test func `a rule that the bus refuses fails whoever asked for it, and nobody else who waits`() throws {
+    @Test func `a rule that the bus refuses fails its own connection, and no other that waits`() throws {
         var rules = RuleQueue<String, NotifyBusError>()
         let error = NotifyBusError(.failed, "refused")
         func settled(_ number: Int) -> [String] {
@@ -352,7 +352,7 @@ import Testing
             _ = table.hear(RelayTable.Post(try name("n.\(number)"), from: ""))
         }
         #expect(table.waitingCount(of: "a") == 5 && table.droppedCount(of: "a") == 0)
-        // What is coalesced, or no longer wanted, does not count twice, or for ever.
+        // Coalesced posts don't count twice, and posts that are no longer wanted don't count for ever.
         for number in 500..<560 {
             for _ in 0..<20 { _ = table.hear(RelayTable.Post(try name("n.\(number % 5)"), from: "")) }
             _ = table.prepare(.suspended, of: "a")
@@ -438,14 +438,14 @@ import Testing
         _ = table.release(change.replaced)
         _ = try table.add(subjects("com.example.many.n1"), to: "b")
         let refused = table.refuse(Subjects(prefixes: Set(change.heard.prefixes.prefix(1))))
-        // What is no longer needed is given up, and only the refused one is on no bus.
+        // Rules that are no longer needed are given up, and only the refused one is on no bus.
         #expect(refused.clients == ["a"] && refused.unheard == change.heard)
         #expect(table.subjects(of: "a") == Subjects())
         let own: NotifyName = "com.example.many.n1"
         #expect(table.hear(RelayTable.Post(own, from: ":1.9")) == ["b"])
     }
 
-    @Test func `who hears some names, and which of them somebody hears, is known`() throws {
+    @Test func `the relay knows which programs hear some names, and which of these are heard`() throws {
         var table = RelayTable()
         for client in ["a", "b", "c"] { _ = table.enter(client, of: process, in: .foreground) }
         _ = try table.add(subjects("x", prefixes: ["com."]), to: "a")

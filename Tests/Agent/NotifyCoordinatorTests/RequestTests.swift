@@ -88,7 +88,7 @@ import Testing
         #expect(world.refusals[call]?.kind == .accessDenied && state(world, ":1.1") == .foreground)
     }
 
-    @Test func `nobody takes an exempt application out of the foreground`() throws {
+    @Test func `no caller takes an exempt application out of the foreground`() throws {
         var world = try makeWorld { $0.exemptApplications = ["org.example.App"] }
         for state: LifecycleState in [.background, .suspended] {
             let call = try request(&world, "pid:11", state, by: Caller(user: 0))
@@ -179,7 +179,7 @@ import Testing
         #expect(state(world, ":1.211") == .background && state(world, ":1.212") == .suspended)
     }
 
-    @Test func `whoever decides on a program ends what it remembers of an earlier agent`() throws {
+    @Test func `a decision on a program ends what it remembers of an earlier agent`() throws {
         var world = World { $0.sources = ["logind"] }
         _ = try world.register(":1.1", World.process(11), ["com.example.a"]) { statement in
             (statement.state, statement.decider) = (.background, "logind")
@@ -191,7 +191,7 @@ import Testing
         #expect(state(world, ":1.1") == .foreground)
     }
 
-    @Test func `whoever releases everything releases its own, and root that of all`() throws {
+    @Test func `a caller that releases everything releases its own, and root that of all`() throws {
         var world = try makeWorld()
         _ = try request(&world, "app:org.example.App", .background, by: Caller(user: Self.own))
         _ = try request(&world, "app:org.example.App", .background, by: Caller(user: Self.other))
@@ -214,7 +214,7 @@ import Testing
         let byRoot = release(&world, nil, by: Caller(user: 0))
         #expect(world.answers[byRoot] == .connections(2))
         #expect(try newcomers(51) == [.foreground, .foreground, .foreground])
-        // Nobody is left to release.
+        // No connection is left to release.
         let empty = release(&world, nil, by: Caller(user: 0))
         #expect(world.answers[empty] == .connections(0))
     }
@@ -300,7 +300,7 @@ import Testing
         return world.answers[call]
     }
 
-    @Test func `a state is swapped only if it is what the caller knows, by whoever may set it`() throws {
+    @Test func `a state is swapped only if it is what the caller knows, and the caller may set it`() throws {
         var world = World()
         _ = try world.register(":1.1", World.process(11), ["com.example.a", "user.uid.1000.a"])
         func swap(_ name: String, _ old: UInt64, _ new: UInt64, by user: UInt32 = Self.own) throws -> CallID {
@@ -323,7 +323,7 @@ import Testing
         #expect(world.refusals[unobserved]?.kind == .notObserved)
     }
 
-    @Test func `a state that was handed over stays until whoever observes the name has registered`() throws {
+    @Test func `a state that was handed over stays until the observers of the name have registered`() throws {
         var heritage = Heritage()
         let entry = NameStateTable.Entry(value: 7, stamp: 0)
         heritage.states = [Heritage.State(name: "com.example.a", entry: entry)]
@@ -362,7 +362,7 @@ import Testing
         guard case .value(0)? = try nameState(&world, "com.example.a") else { return #expect(Bool(false)) }
     }
 
-    @Test func `whoever may not set the state of a name is not asked to remember it`() throws {
+    @Test func `a program that may not set the state of a name is not asked to remember it`() throws {
         var world = World()
         _ = try world.register(":1.1", World.process(1, user: Self.other), ["user.uid.1000.a"])
         _ = try setNameState(&world, "user.uid.1000.a", by: Self.own)
@@ -372,7 +372,7 @@ import Testing
         #expect(world.kept == [id: [["user.uid.1000.a 7"]]])
     }
 
-    @Test func `the state of a name is set by who may post it, while somebody observes it`() throws {
+    @Test func `the state of a name is set by users who may post it, while it has observers`() throws {
         var configuration = Coordinator.Configuration()
         configuration.events = ["org.notifybus.session.lock"]
         configuration.pinnedStates = ["com.example.pinned": 3]
@@ -437,7 +437,7 @@ import Testing
         #expect(try nameState(&world, "com.example.a") == .value(5))
         try register(":1.3", [("com.example.a", 7, 11)])
         #expect(try nameState(&world, "com.example.a") == .value(7))
-        // What claims to come from the future counts as set now.
+        // A state that claims to come from the future counts as set now.
         try register(":1.4", [("com.example.a", 8, 1_000)])
         #expect(try nameState(&world, "com.example.a") == .value(8))
         world.time = 200
@@ -467,7 +467,7 @@ import Testing
         }
     }
 
-    @Test func `a connection is told who has decided on its state when that is somebody else than before`() throws {
+    @Test func `a connection is told who has decided on its state when that changes`() throws {
         var world = try makeWorld()
         let id = try #require(world.coordinator.id(of: ":1.13"))
         let before = world.deciders[id] ?? []

@@ -22,7 +22,7 @@ import Testing
         #expect(queue.settle(third).isEmpty)
         #expect(queue.settle(first).map(\.waiter) == ["one"])
         #expect(queue.settle(second).map(\.waiter) == ["two", "three"])
-        // Each counts once, and what was never asked doesn't.
+        // Each counts once, and numbers that were never asked don't.
         for number in [second, 99, 0] { #expect(queue.settle(number).isEmpty) }
         _ = queue.wait("four", of: "a")
         #expect(queue.settle(4).map(\.waiter) == ["four"])

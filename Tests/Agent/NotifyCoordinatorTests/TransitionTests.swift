@@ -84,7 +84,7 @@ import Testing
         #expect(waiters == [1, 2])
     }
 
-    @Test func `whoever asked for the state of an entering connection is answered with it`() {
+    @Test func `a caller that asked for the state of an entering connection is answered with it`() {
         var machine = Transition<Int>(.suspended, isProxied: true, isEntering: true)
         _ = machine.want(.suspended, by: [1])
         guard case .answer([1], .inForce)? = machine.entered(isInForce: true).first else {

@@ -30,8 +30,8 @@ import Testing
         #expect(isAskedAgain)
     }
 
-    /// A connection that has registered hears by itself what is posted after the mark. What came before, it is told.
-    @Test func `a mark comes behind the posts that were made before it, whoever made them`() throws {
+    /// A connection that has registered hears by itself what is posted after the mark. It is told what came before.
+    @Test func `a mark comes behind the posts that any sender made before it`() throws {
         var posts = Posts()
         let (first, second) = (LaunchMark(ConnectionID(1), number: 1), LaunchMark(ConnectionID(2), number: 2))
         check(posts.pass(first))

@@ -33,7 +33,7 @@ import Testing
         )
         answers.hasAnswered(":1.1", of: Owner(user: 1000), bytes: UnreadAnswers.silentAt)
         #expect(answers.isIgnored(":1.1", of: Owner(user: 1000)) && !answers.isIgnored(":1.2", of: Owner(user: 1000)))
-        // What came after the question is asked about at the next call.
+        // The next call asks about answers that came after the question.
         _ = answers.takeQuestions()
         answers.isKept(0, for: ":1.1")
         #expect(answers.refusal(":1.1", of: Owner(user: 1000)) != nil && answers.takeQuestions() == [":1.1"])

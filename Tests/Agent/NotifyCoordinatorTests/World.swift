@@ -6,7 +6,7 @@ import Testing
 @testable import NotifyCoordinator
 
 /// A coordinator's surroundings, as values: a bus that handles requests in order, observers that answer, and processes
-/// that run or are stopped. What is under way happens when the test says so.
+/// that run or are stopped. Events that are under way happen when the test says so.
 struct World {
     var coordinator: Coordinator
     var time: Int64 = 0
@@ -43,12 +43,12 @@ struct World {
     /// The result of `freeze`.
     var freezeOutcome = Event.FreezeOutcome.frozen
 
-    /// Names of interest that somebody wants, as reported.
+    /// Names of interest that have observers, as reported.
     private(set) var wanted: Set<NotifyName> = []
 
     /// Programs that nap and are stopped, and those of their processes that are named.
     private(set) var frozenPrograms: [NapProgram: [Int32]] = [:]
-    /// When somebody who naps is to be called, and what is to be found out until then.
+    /// When the coordinator is to be called about naps, and what is to be found out until then.
     var napAlarm: Int64?
     /// When the coordinator itself is to be called.
     private(set) var alarm: Int64?

@@ -97,7 +97,7 @@ import Testing
         try scene.post(["com.example.part2.n7", "com.example.part1.n7"])
         try other.run { $0.heard == ["com.example.part2.n7"] }
         try second.run { $0.heard == ["com.example.part1.n7"] }
-        // What it gives up makes room.
+        // Names that it gives up make room.
         let call = try hostile.call("RemoveNames", "asas", RelayClient.subjects(names(0), []))
         #expect(try hostile.answer(to: call).kind == .reply)
         #expect(try second.answer(to: second.addNames(names(2))).kind == .reply)
@@ -144,7 +144,7 @@ import Testing
         }
         var last: UInt32 = 0
         for number in 0..<1_500 { last = try flooder.addNames(["com.example.n\(number)"]) }
-        // What is too much is refused at once, and so comes before what waits.
+        // Excess calls are refused at once, and so before those that wait are answered.
         #expect(try flooder.answer(to: last).errorName == HostileClientTests.refused)
         let call = try other.addNames(["com.example.other"])
         // This one has arrived when the one after it is refused.
@@ -222,7 +222,7 @@ import Testing
             if message.kind == .error { #expect(message.errorName == HostileClientTests.refused) }
         }
         #expect(answers > 0 && (refusals > 0 || kind == .broker), "\(answers) answers, \(refusals) refusals")
-        // What it has read counts no longer.
+        // Answers that it has read no longer count.
         #expect(try waitUntil { try flooder.answer(to: flooder.bus.send(question)).kind == .reply })
         host.close()
     }
@@ -381,7 +381,7 @@ import Testing
                 let result = Result {
                     try client.run { $0.refusals == 3 }
                     client.refuses = false
-                    // What was refused is not lost.
+                    // Refused posts are not lost.
                     try client.run { $0.heard == expected }
                 }
                 results.append((try? result.get()) != nil)

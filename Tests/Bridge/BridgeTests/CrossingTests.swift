@@ -181,7 +181,7 @@ struct CrossingTests {
         let machine = try Machine(kind, broker, ["import = com.example.*"])
         let heard = try machine.hear(prefixes: ["com.example."])
         let origin = String(repeating: "a", count: 32)
-        // Whoever may publish to one topic uses up the numbers that another bridge is about to use, and the last one.
+        // A client that may publish to one topic uses up the numbers that another bridge uses next, and the last one.
         for number in ["1", "2", "3", "18446744073709551615"] {
             try broker.publish("nb1/home/com/example/weather", ["-m", "\(origin):\(number)"])
         }

@@ -6,7 +6,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// Brokers that don't take everything: what one does not take stops nothing else.
+/// Brokers that don't take everything: a post that one does not take stops nothing else.
 struct RefusalTests {
     private let others = (0..<12).map { "com.example.\($0)" }
 

@@ -38,7 +38,7 @@ import Testing
             try said(on: bus, ["-v", "-f", "a"], until: hint)
                 == live + "notify-wait: the lifecycle agent did not answer; until it does, every post is heard; " + hint
         )
-        // With another bus nobody knows how its agent was started.
+        // On another bus, the command does not know how its agent was started.
         let waiting = try bus.startWaiting(["-v", "-f", "a"])
         #expect(
             try waiting.waitForErrorOutput(containing: "heard\n")

@@ -29,7 +29,7 @@ import Testing
         #expect(result.lines == ["com.example.before", "com.example.after.1", "com.example.after.2"])
     }
 
-    // dbus-broker answers before it has written to others, so nobody knows when it has. ConnectionTests has a test for
+    // dbus-broker answers before it has written to others, so it is unknown when it has. ConnectionTests has a test for
     // both buses that counts bytes.
     @Test(arguments: busKinds.filter { $0 == .daemon })
     func `everything that a bus passed on before it was killed is heard`(kind: BusKind) throws {
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: busKinds, [[], ["--retry"]])
-    func `when nobody reads its output any more it ends, although there is no bus`(
+    func `when its output is no longer read it ends, although there is no bus`(
         kind: BusKind,
         options: [String]
     ) throws {

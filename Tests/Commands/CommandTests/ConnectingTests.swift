@@ -140,7 +140,7 @@ import Testing
         #expect(try runWithoutAddress(bus, "notify-post", ["a"]).status == 0)
         #expect(try waiting.wait().output == "a\n")
         guard geteuid() == 0 else { return }
-        // Somebody else's is not used.
+        // Another user's bus is not used.
         try #require(chown(bus.socketPath, 65_534, 65_534) == 0)
         let result = try runWithoutAddress(bus, "notify-post", ["a"])
         #expect(result.status == 69)

@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `each of many additions by twenty scripts counts, whoever is the agent`(kind: BusKind) throws {
+    func `each of many additions by twenty scripts counts, whichever agent runs`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let first = try startAgent(on: bus)
         // It observes the name, so that it has a state.

@@ -93,7 +93,7 @@ import Testing
     }
 }
 
-/// Returns when nobody owns a name any more.
+/// Returns when a name has no owner any more.
 func waitForRelease(of name: String, on bus: PrivateBus) throws {
     let client = try RawBusClient(address: bus.address)
     let isFree = try waitUntil {

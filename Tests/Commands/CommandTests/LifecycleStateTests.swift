@@ -110,7 +110,7 @@ import Testing
     @Test(arguments: anyBusKind())
     func `if the agent does not answer, the command exits with 2 and asks nothing more`(kind: BusKind) throws {
         for arguments in [["background", "1", "2"], ["list"], ["status"]] {
-            // On a busy machine, its time is over before it has asked. Then nobody counts a call that comes late.
+            // On a busy machine, its time is over before it has asked. Then a call that comes late is not counted.
             let (result, calls) = try inTime {
                 let bus = try PrivateBus(kind)
                 let agent = try FakeAgent(on: bus)

@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
-    func `a change that somebody other than the agent announces is not believed`(kind: BusKind) throws {
+    func `a change that another client than the agent announces is not believed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
         let watching = try bus.startWatching()
@@ -156,8 +156,7 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
-    func `watch exits quietly when nobody reads its output any more, without waiting for a change`(kind: BusKind) throws
-    {
+    func `watch exits quietly when its output is no longer read, without waiting for a change`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try FakeAgent(on: bus)
         let script = #""$1" --address "$2" watch -v | head -n 1; echo "status ${PIPESTATUS[0]}""#

@@ -5,7 +5,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// What can only be a mistake in a name is said, and `--literal` takes each name as it stands.
+/// A name that can only be a mistake is reported, and `--literal` takes each name as it stands.
 @Suite struct MistakeTests {
     struct Typed: CustomTestStringConvertible, Sendable {
         let names: [String]

@@ -44,7 +44,7 @@ import Testing
         // The last callback counts when it has returned.
         try center.barrier(timeout: .patience)
         let statistics = center.statistics
-        // What the observer merged, because its thread had to wait for a processor, did reach it.
+        // Posts that the observer merged, because its thread had to wait for a processor, did reach it.
         #expect(statistics.delivered + statistics.coalescedDeliveries == 50_020)
         #expect(heard.elements.suffix(20).elementsEqual((1...20).map { "com.example.\($0)" }))
         #expect(heard.elements.dropLast(20).allSatisfy { $0 == "com.example.a" })
@@ -62,7 +62,7 @@ import Testing
         let posting = try start(productPath("notify-post"), ["--address", bus.address, "-"])
         for number in 1...5 {
             try posting.writeInput("com.example.\(number)\n")
-            // The input is still open: what is heard was not posted because it ended.
+            // The input is still open, so its end is not the reason for these posts.
             try #require(heard.wait(forCount: number))
         }
         try posting.writeInput("com.exam")

@@ -41,7 +41,7 @@ final class PseudoTerminal {
         end = -1
     }
 
-    /// Whether it takes no line feed any more, because nobody reads it. Before that it gets one.
+    /// Whether it takes no line feed any more, because no process reads it. Before that it gets one.
     var isFull: Bool {
         let another = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         defer { close(another) }
@@ -68,7 +68,7 @@ final class PseudoTerminal {
         }
     }
 
-    /// All that was written, once nobody has the other end.
+    /// All that was written, once no process has the other end open.
     func readAll() throws -> String {
         var bytes: [UInt8] = []
         while true {
@@ -76,7 +76,7 @@ final class PseudoTerminal {
             guard poll(&source, 1, 120_000) == 1 else { throw TestSupportError("The terminal is still open") }
             var chunk = [UInt8](repeating: 0, count: 4096)
             let count = Glibc.read(screen, &chunk, chunk.count)
-            // EIO when nobody has the other end.
+            // EIO when no process has the other end open.
             if count <= 0 { return String(decoding: bytes, as: UTF8.self) }
             bytes += chunk[..<count]
         }

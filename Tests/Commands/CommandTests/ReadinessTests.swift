@@ -115,7 +115,7 @@ import Testing
         #expect(try unset.wait().errorOutput == "")
     }
 
-    @Test func `without a bus nobody is told`() throws {
+    @Test func `without a bus no readiness is reported`() throws {
         let folder = try TemporaryFolder()
         let ready = try Pipe()
         let result = try start(

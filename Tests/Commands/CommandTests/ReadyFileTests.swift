@@ -8,7 +8,7 @@ import Testing
 /// `--ready-file` on what is no regular file: it is written into, and stays what it is.
 @Suite struct ReadyFileTests {
     @Test(arguments: anyBusKind(), [false, true])
-    func `a FIFO gets the line, whoever opens it first`(kind: BusKind, isReaderFirst: Bool) throws {
+    func `a FIFO gets the line, whichever end is opened first`(kind: BusKind, isReaderFirst: Bool) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
         let fifo = "\(folder.path)/fifo"
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
-    func `a FIFO that nobody reads keeps neither a signal nor the time-out from ending it`(kind: BusKind) throws {
+    func `a FIFO without a reader keeps neither a signal nor the time-out from ending it`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let folder = try TemporaryFolder()
         let fifo = "\(folder.path)/fifo"

@@ -13,7 +13,7 @@ import Testing
         "(setsid $WORK &); read never", "trap '' TERM; $WORK; true", "setsid -f $WORK",
     ]
 
-    /// What works for long: it says its number, and complains if another one is at work.
+    /// A command that works for long: it says its number, and complains if another one is at work.
     private static let work = """
         #!/bin/sh
         exec 9>>"$LOCK"

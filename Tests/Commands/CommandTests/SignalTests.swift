@@ -8,7 +8,7 @@ import Testing
 /// What a signal does: it ends the command as a signal ends any program, once that has cleaned up.
 @Suite struct SignalTests {
     @Test(arguments: anyBusKind(), [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
-    func `a signal kills notify-wait itself, so that whoever started it sees which one`(
+    func `a signal kills notify-wait itself, so that the parent process sees which one`(
         kind: BusKind,
         signal: Int32
     ) throws {
@@ -91,7 +91,7 @@ import Testing
         #expect(try run("ls", ["-A", folder.path]).output == "")
     }
 
-    @Test func `a ready file that somebody else has put in place meanwhile stays`() throws {
+    @Test func `a ready file that another process has put in place meanwhile stays`() throws {
         let bus = try PrivateBus(busKinds[0])
         let folder = try TemporaryFolder()
         let ready = "\(folder.path)/ready"

@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
-    func `what was set is read, as long as somebody observes the name`(kind: BusKind) throws {
+    func `a state that was set can be read as long as the name has an observer`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let center = scene.bus.makeCenter()
         let observation = try center.addObserver(
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
-    func `to set the state of a name that nobody observes is 1 and a sentence`(kind: BusKind) throws {
+    func `setting the state of a name without observers is 1 and a sentence`(kind: BusKind) throws {
         let scene = try Scene(kind)
         let result = try state(scene, ["set", "com.example.nobody", "1"])
         #expect(result.status == 1)
@@ -190,7 +190,7 @@ import Testing
         #expect(result.status == (isSignal ? 143 : 2))
         #expect(agent.calls.elements.filter { $0.member == "GetNameState" }.count < rounds * names.count)
         if !isSignal {
-            // What came in time is printed.
+            // Answers that came in time are printed.
             #expect(result.lines.map { $0.split(separator: " ").first ?? "" } == names.map { $0[...] })
             #expect(result.lines.first == "com.example.1 7" && result.lines.last == "com.example.500 -")
         }

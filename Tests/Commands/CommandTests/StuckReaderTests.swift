@@ -5,9 +5,9 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// Whoever reads what a command says may stop reading, as `less` does. Signals and the timeout must not wait for that.
+/// The reader of a command's output may stop reading, as `less` does. Signals and the timeout must not wait for it.
 @Suite struct StuckReaderTests {
-    /// What a `notify-wait` writes to that nobody reads.
+    /// Where `notify-wait` writes, without a reader.
     enum Target: CaseIterable {
         case descriptor, fifo, socket, errors
     }
@@ -150,7 +150,7 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
-    func `an agent serves though nobody reads its log`(kind: BusKind) throws {
+    func `an agent serves though its log is not read`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try TestSupport.start(
             productPath("notify-agent"),

@@ -41,7 +41,7 @@ extension PrivateBus {
         try startScript(text, arguments).wait(timeout: timeout)
     }
 
-    /// What lets a program find the commands by their names, and them this bus.
+    /// The variables by which a program finds the commands by their names, and they this bus.
     func environment() throws -> [String: String?] {
         let folder = try productPath("notify-wait").dropLast("notify-wait".count)
         let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"

@@ -185,7 +185,7 @@ import Testing
         let terminal = try PseudoTerminal()
         let top = try start(bus, on: terminal)
         _ = try terminal.read(until: "Observers unknown")
-        // What it asks for at the start is over when nothing has changed for a while.
+        // Its questions from the start are over when nothing has changed for a while.
         var switches = voluntarySwitches(of: top.pid)
         let rests = waitUntil(timeout: .patience) {
             _ = poll(nil, 0, 2_000)

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-/// Completions in bash, from the function that bash calls when somebody presses TAB.
+/// Completions in bash, from the function that bash calls when the user presses TAB.
 @Suite struct BashTests {
     /// What bash offers for a line that it has split into these words.
     private func offers(

@@ -59,7 +59,7 @@ struct FileTests {
     func `each creation, write and removal is notified once, to the token only`(kind: BusKind) throws {
         defer { _ = try? run("rm", ["-r", folder]) }
         let expected = FileTests.steps.map(\.posts) + [0]
-        // Who empties a file and writes it within 50 ms has written it once. A busy machine may take longer.
+        // A file that is emptied and written within 50 ms was written once. A busy machine may take longer.
         var counts: [Int] = []
         let isExact = try waitUntil {
             counts = try notifications(kind)

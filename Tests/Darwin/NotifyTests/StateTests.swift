@@ -102,7 +102,7 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `the agent refuses states of names that nobody observes, and malformed calls`(
+    func `the agent refuses states of names without observers, and malformed calls`(
         kind: BusKind
     ) throws {
         let room = try NotifyRoom(kind)

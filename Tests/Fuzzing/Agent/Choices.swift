@@ -3,7 +3,7 @@
 import NotifyCore
 import NotifyNames
 
-/// The fuzzer's bytes, read as decisions. What is equal in two inputs is decided equally.
+/// The fuzzer's bytes, read as decisions. Parts that are equal in two inputs are decided equally.
 struct Choices {
     private let bytes: [UInt8]
     private var position = 0

@@ -5,7 +5,7 @@ import Glibc
 import NotifyCore
 import NotifyNames
 
-/// A bus that is not what it should be: whoever connects is let in, and from then on hears what the fuzzer chooses. It
+/// A bus that is not what it should be: every client is let in, and from then on hears what the fuzzer chooses. It
 /// stands for a machine on which all others, the services of the system included, say what they like.
 final class HostileBus {
     /// A connection of the code that is tested.
@@ -19,7 +19,7 @@ final class HostileBus {
         var lines: [UInt8] = []
         var output: [UInt8] = []
         var owns: Set<String> = []
-        /// Calls of it that nobody has answered.
+        /// Calls of it that have no answer yet.
         var calls: [Call] = []
         /// The reply that shows that it has read everything before.
         var expected: UInt32?
@@ -254,6 +254,6 @@ final class HostileBus {
         clients = []
     }
 
-    /// Nobody can connect any more.
+    /// No client can connect any more.
     func end() { Glibc.close(listener) }
 }

@@ -6,8 +6,8 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// The coordinator, told anything in any order: also the result of what nobody has asked for, but not that of a request
-/// to the bus, which comes once for each.
+/// The coordinator, told anything in any order: also results that it has not asked for, but not those of requests to
+/// the bus, which come once for each.
 enum CoordinatorMachine {
     static func run(_ choices: Choices) {
         var choices = choices

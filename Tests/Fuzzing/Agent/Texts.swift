@@ -25,13 +25,13 @@ enum ValueReading {
         while !choices.isOver {
             let type = choices.pick(messages)
             let signature = choices.once(in: 6) ? choices.signature() : type.signature
-            // Not our descriptors: what is refused is closed.
+            // Not our descriptors: those of refused messages are closed.
             tryReading(type, choices.values(of: signature).map(withoutDescriptors))
             power(&choices)
         }
     }
 
-    /// What is accepted is written and read again as the same.
+    /// Accepted values are written and read again as the same.
     private static func tryReading<Message: ProtocolArguments>(_ type: Message.Type, _ values: [BusValue]) {
         guard let message = try? Message(values) else { return }
         guard let again = try? Message(message.arguments) else {

@@ -8,7 +8,7 @@ package import NotifyCore
 package enum MessageComparison {
     /// How our reading of some bytes is wrong; nil if it is right.
     ///
-    /// What libdbus accepts as a message must be the same message for us. We check less, because libdbus also validates
+    /// A message that libdbus accepts must be the same message for us. We check less, because libdbus also validates
     /// everything but posts; so a post that we accept must be a message for libdbus too.
     package static func fault(in bytes: UnsafeRawBufferPointer) -> String? {
         // libdbus requires the descriptors.

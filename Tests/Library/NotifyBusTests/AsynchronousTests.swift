@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(arguments: busKinds)
-    func `a sequence that nobody iterates stays bounded, and has the last post of each name`(kind: BusKind) async throws
+    func `a sequence that is not iterated stays bounded, and has the last post of each name`(kind: BusKind) async throws
     {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()

@@ -11,7 +11,7 @@ private typealias NotifyCenter = NotifyBus.NotifyCenter
 private typealias NotifyName = NotifyBus.NotifyName
 private typealias NotifyBusError = NotifyBus.NotifyBusError
 
-/// Nobody waits for something that can't come any more.
+/// No caller waits for something that can't come any more.
 @Suite struct ClosingTests {
     @Test(arguments: busKinds)
     func `an observer that is added while the center closes never runs`(kind: BusKind) throws {
@@ -53,7 +53,7 @@ private typealias NotifyBusError = NotifyBus.NotifyBusError
     }
 
     @Test(arguments: anyBusKind())
-    func `whoever waits for another thread's attempt to connect learns that it has failed`(kind: BusKind) throws {
+    func `a thread that waits for another's attempt to connect learns that it has failed`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let center = bus.makeCenter()
         try center.postOnceConnected("com.example.x")
@@ -141,7 +141,7 @@ private typealias NotifyBusError = NotifyBus.NotifyBusError
         }
     }
 
-    @Test func `a center that is closed keeps nobody who wanted to follow its state`() throws {
+    @Test func `a closed center keeps no program that wanted to follow its state`() throws {
         let center = NotifyCenter(bus: .address("unix:path=/nonexistent"))
         try? center.close(timeout: nil)
         #expect(throws: NotifyBusError.self) { try center.lifecycle.changes() }

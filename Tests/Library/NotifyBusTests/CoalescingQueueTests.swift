@@ -54,7 +54,7 @@ extension Int: Coalescing {
         #expect(!isStillQueued)
         queue.putBack([1, 2])
         #expect(queue.enqueue(1) == .coalesced)
-        // What is put back may be queued again by then.
+        // An element that is put back may be queued again by then.
         #expect(queue.take(1) == [1])
         #expect(queue.enqueue(1) == .queued)
         queue.putBack([1])

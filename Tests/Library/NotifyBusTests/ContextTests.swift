@@ -4,7 +4,7 @@ import NotifyBus
 import TestSupport
 import Testing
 
-/// Where a call is written decides nothing: each name has one meaning, and what waits says so.
+/// Where a call is written decides nothing: each name has one meaning, and calls that wait say so.
 @Suite struct ContextTests {
     /// Everywhere but at the top level, with the calls that never block, and `await` at those that wait.
     static let right = """
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    /// A bus that lets nobody in, so that whoever waits for it waits for ten seconds.
+    /// A bus that lets no client in, so that a call that waits for it waits for ten seconds.
     @Test func `a post blocks in none of these places while a bus hangs`() async throws {
         let bus = try HangingBus(isFull: true)
         let center = NotifyCenter(bus: .address(bus.address))

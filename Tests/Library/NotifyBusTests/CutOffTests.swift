@@ -51,7 +51,7 @@ import Testing
         for _ in 0..<20 {
             let before = count.value
             relay.cutAll()
-            // While reconnecting the observer may hear this or not; what it misses is delivered afterwards.
+            // While reconnecting the observer may hear this or not; a name that it misses is delivered afterwards.
             try poster.postOnceConnected("com.example.missed")
             try #require(count.wait(for: before + 1))
             try #require(waitUntil { (try? center.barrier(timeout: .seconds(5))) != nil })

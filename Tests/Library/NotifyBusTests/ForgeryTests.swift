@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root, to post as two users"), .serialized, arguments: busKinds)
-    func `a user's name posted by somebody else is ignored and counted`(kind: BusKind) async throws {
+    func `a user's name posted by another user is ignored and counted`(kind: BusKind) async throws {
         let bus = try PrivateBus(kind)
         // In a process of its own, which changes its user for a moment.
         try handOver(bus.address, to: "forged-name")

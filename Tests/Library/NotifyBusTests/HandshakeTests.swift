@@ -5,8 +5,8 @@ import NotifyNames
 import TestSupport
 import Testing
 
-/// What a connection believes of whoever answers while it is opened. A real bus lets it in: see `EntryTests` and
-/// `NamespaceTests`.
+/// What a connection believes of the process that answers while it is opened. A real bus lets it in: see `EntryTests`
+/// and `NamespaceTests`.
 @Suite struct HandshakeTests {
     private static let guid = "0123456789abcdef0123456789abcdef"
 
@@ -51,7 +51,7 @@ import Testing
 
     private let refusal = "The bus closed the connection instead of accepting it; it may belong to another user."
 
-    @Test func `whoever is turned away in both ways hears one sentence, after one more connection`() throws {
+    @Test func `a client that is turned away in both ways gets one sentence, after one more connection`() throws {
         let (error, server) = try open(HandshakeTests.rejects)
         #expect(error?.code == .noBus && error?.description == refusal)
         #expect(server.accepted.value == 2)

@@ -138,7 +138,7 @@ import Testing
         return isRight(message)
     }
 
-    @Test func `a field that nobody knows may have any value, and what follows it is read`() {
+    @Test func `an unknown field may have any value, and what follows it is read`() {
         var message = full(.signal)
         message.sender = nil
         let sender: [UInt8] = [7, 1, 115, 0, 4, 0, 0, 0] + Array(":1.7".utf8) + [0]

@@ -34,7 +34,7 @@ import Testing
         #expect(monitor.withLock { $0.overlaps } == 0)
     }
 
-    @Test("nobody who waits for a change misses it")
+    @Test("no thread that waits for a change misses it")
     func wakes() throws {
         let monitor = Monitor(Count())
         // Each thread waits for its turn, which the previous one signals.

@@ -79,7 +79,7 @@ import Testing
         _ = scene.take(.found(search: 1, agent: ":1.5"))
         #expect(scene.half.candidate == ":1.5" && scene.half.agent == nil)
         #expect(scene.take(.says(.followsDesktop(true))).isEmpty)
-        // Somebody else's answer is none.
+        // Another connection's answer is none.
         #expect(scene.take(.registered(agent: ":1.6", Answer(state: .suspended, pending: []))).isEmpty)
         #expect(
             scene.take(.registered(agent: ":1.5", Answer(state: .foreground, pending: []))) == [
@@ -208,7 +208,7 @@ import Testing
         #expect(!scene.half.holdsConfirmations)
     }
 
-    @Test func `when a relay is back, each name is delivered once, since nobody has heard what was posted meanwhile`() {
+    @Test func `when a relay is back, each name is delivered once, since posts were not heard meanwhile`() {
         var scene = Scene()
         _ = scene.connect(needsRelay: true)
         _ = scene.register(with: ":1.5", search: 1)
@@ -345,7 +345,7 @@ import Testing
         scene.half.rulesAreAsked(1)
         #expect(scene.take(.ruleAnswered).isEmpty && !scene.half.isOpen)
         #expect(scene.take(.ruleAnswered).contains(.answer(call(2))) && scene.half.isOpen)
-        // What is asked for by whoever hears posts keeps no gate shut.
+        // Rules that are asked for while the program hears posts keep no gate shut.
         scene.half.rulesAreAsked(1)
         _ = scene.take(.setState(.suspended, additions: 0, call(3)))
         _ = scene.take(.setState(.foreground, additions: 0, call(4)))

@@ -115,7 +115,7 @@ private typealias NotifyBusError = NotifyBus.NotifyBusError
         let observation = try center.addObserver(for: "com.example.heard", timeout: .seconds(25)) { _ in }
         try center.postOnceConnected("com.example.heard")
         try center.synchronize(timeout: .patience)
-        // In this order, so that nobody finds neither of them.
+        // In this order, so that a client always finds one of them.
         let hanging = try HangingBus(inPlaceOf: bus)
         bus.kill()
         for _ in 0..<100 { try center.postOnceConnected("com.example.waits") }

@@ -45,10 +45,10 @@ private typealias NotifyBusError = NotifyBus.NotifyBusError
         try center.connect(timeout: .patience)
         try center.post("com.example.first")
         bus.kill()
-        // Who asks learns that the bus is away; who posts need not.
+        // A call that asks the bus learns that it is away; a post need not.
         try #require(waitUntil { (try? center.synchronize(timeout: .seconds(1))) == nil })
         for name in PostingTests.names { try center.post(name) }
-        // It tries again in between, which takes no time: nobody listens.
+        // It tries again in between, which takes no time: no process listens.
         let error = #expect(throws: NotifyBusError.self) {
             while true { try center.flush(timeout: .patience) }
         }

@@ -41,7 +41,7 @@ private typealias NotifyCenter = NotifyBus.NotifyCenter
         let info = FlatpakInfo(text)
         #expect((info.passage(on: .session) == .relay) == session)
         #expect((info.passage(on: .system) == .relay) == system)
-        // With access to the whole bus nobody else is needed.
+        // With access to the whole bus no relay is needed.
         #expect(FlatpakInfo("[Context]\nsockets=session-bus;\n" + text).passage(on: .session) == .open)
     }
 

@@ -18,7 +18,7 @@ import Testing
         let large = try NotifyName("com.example." + String(repeating: "x", count: 499))
         try center.postOnceConnected("com.example.first")
         try #require(heard.wait(forCount: 1))
-        // What the socket has no room for is queued.
+        // Posts that the socket has no room for are queued.
         bus.stop()
         try center.postOnceConnected(large)
         for number in 0..<20_000 {

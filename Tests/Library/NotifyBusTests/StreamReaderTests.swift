@@ -5,7 +5,7 @@ import Testing
 
 @testable import NotifyCore
 
-/// How a stream is read that somebody else has read before, as that of a parked program.
+/// How a stream is read that another reader has begun, such as that of a parked program.
 @Suite struct StreamReaderTests {
     /// What a bus would have written to an observer: posts with a large and a small message in between.
     private func stream(_ names: [String]) -> (bytes: [UInt8], starts: [Int]) {

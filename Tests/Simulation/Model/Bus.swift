@@ -187,7 +187,7 @@ struct Bus {
         }
     }
 
-    /// - Returns: whether there is somebody to pass it to.
+    /// - Returns: whether there is a receiver.
     private mutating func pass(_ message: PeerMessage, from index: Int, to name: String) -> Bool {
         guard let receiver = self.index(of: name) else {
             if let serial = message.serialOfCall { fail(index, serial) }
@@ -209,7 +209,7 @@ struct Bus {
         return true
     }
 
-    /// What tells two apart. Nobody sees more of a connection that has ended than what can still be read.
+    /// What tells two apart. Of a connection that has ended, only what can still be read makes a difference.
     func hash(into hasher: inout Hasher) {
         for connection in connections {
             hasher.combine(connection.owner)

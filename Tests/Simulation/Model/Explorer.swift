@@ -23,7 +23,7 @@ protocol Explorable: SendableMetatype {
 
 /// Enters every state of a scope once.
 ///
-/// Breadth first, those that are reached in fewer transitions come first, so what it finds is found with the shortest
+/// Breadth first, those that are reached in fewer transitions come first, so a mistake is found with the shortest
 /// history that there is. Depth first, it enters the state that was seen last: that finds what is wrong sooner if it takes
 /// a long history.
 ///

@@ -5,7 +5,7 @@ import NotifyCore
 import NotifyNames
 
 /// Asks a value that belongs to an object where it is. Otherwise the compiler copies all of a large value first, as it
-/// does not know that whoever is asked leaves the object alone.
+/// does not know that `ask` leaves the object alone.
 @inline(never)
 private func inPlace<Value, Answer>(_ value: inout Value, _ ask: (inout Value) -> Answer) -> Answer { ask(&value) }
 

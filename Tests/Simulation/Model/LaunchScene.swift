@@ -7,7 +7,7 @@ import NotifyNames
 /// the service manager, whose reports come in an order of their own; and the program, which observes what starts it.
 struct LaunchScene: Explorable, Hashable {
     enum Choice: Hashable {
-        /// Somebody posts a name.
+        /// A program posts a name.
         case post(Int)
         /// The bus processes what the agent has written next.
         case bus
@@ -156,7 +156,7 @@ struct LaunchScene: Explorable, Hashable {
 
     private mutating func post(_ name: Int) {
         if connection == nil {
-            // What is posted before the agent hears again what a program heard is lost.
+            // Posts before the agent hears again what a program heard are lost.
             if endsUnderWay > 0 || isComingBack(LaunchScene.names[name]) {
                 open.insert(name)
             } else {

@@ -26,7 +26,7 @@ enum ToBus {
 enum FromBus {
     /// The bus has answered, with a name if it was asked for one.
     case replied(serial: Int, String?)
-    /// The bus has refused, or nobody can answer.
+    /// The bus has refused, or no connection can answer.
     case failed(serial: Int)
     case post(Int)
     case ownerChanged(String)
@@ -274,7 +274,7 @@ struct Queue<Element> {
     mutating func keepFirst(_ count: Int) { elements.removeLast(self.count - Swift.min(count, self.count)) }
 }
 
-/// What has been asked and not answered yet, by serial. It is little at a time, so nothing is hashed.
+/// The questions that were asked and not answered yet, by serial. There are few at a time, so nothing is hashed.
 struct Questions<Question> {
     private var open: [(serial: Int, question: Question)] = []
 

@@ -57,7 +57,7 @@ extension Oracle {
         (contracts[observer].told, contracts[observer].unheard) = (0, 0)
     }
 
-    /// What the program adds may be heard by nobody until it has registered again.
+    /// Posts of what the program adds may be heard by no connection until it has registered again.
     mutating func allowIfUnheard(_ registration: Int) {
         let (observer, subject) = (registrations[registration].observer, registrations[registration].subject)
         guard contracts[observer].unheard >> UInt8(subject) & 1 == 1 else { return }
@@ -82,7 +82,7 @@ extension Oracle {
         }
     }
 
-    /// The connection was lost before the bus said who had sent a post, so nobody knows whether it is genuine.
+    /// The connection was lost before the bus said who had sent a post, so it is unknown whether it is genuine.
     mutating func wasHeldBack(_ name: Int, _ observer: Int) {
         for index in registrations.indices
         where registrations[index].observer == observer && Subject.matches(registrations[index].subject, name) {
@@ -127,7 +127,7 @@ extension Oracle {
         allowEachName(of: observer, .connectionLost)
     }
 
-    /// The agent has died, and what it had noted is lost.
+    /// The agent has died, and its knowledge is lost.
     mutating func agentDied() { contracts.indices.forEach { agentDied(for: $0) } }
 
     mutating func agentDied(for observer: Int) {
@@ -175,7 +175,7 @@ extension Oracle {
         let subject = registrations[registration].subject
         registrations[registration].unpostedRow = row
         if Subject.isPrefix(subject) {
-            // Nobody knows which names match.
+            // It is unknown which names match.
             tolerate(row, registrations[registration].cover.nonzeroBitCount)
             registrations[registration].cover = 0
             // Another registration may observe them by name.

@@ -79,7 +79,7 @@ struct Oracle {
 
     // MARK: - Changes
 
-    /// Somebody asks for a state; nil if nobody knows which state will follow.
+    /// A request for a state begins; nil if it is unknown which state will follow.
     mutating func changeBegins(_ observer: Int, _ state: LifecycleState?) {
         var contract = contracts[observer]
         let old = contract.known

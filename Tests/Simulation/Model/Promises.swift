@@ -21,7 +21,7 @@ extension Oracle {
         var pending = 0
         /// Whether anything besides these changes has happened.
         var isDisturbed = false
-        /// Whether that is only that its program was stopped: what is answered after that is promised.
+        /// Whether that is only that its program was stopped: states that are answered after that are promised.
         var isOnlyStopped = false
         /// Whether nothing was ever promised. From its first confirmed registration on, it hears posts.
         var isNew = false

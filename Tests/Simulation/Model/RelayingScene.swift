@@ -8,7 +8,7 @@ import NotifyNames
 /// them observe, and changes the state of the first.
 struct RelayingScene: Explorable, Hashable {
     enum Choice: Hashable {
-        /// Somebody posts a name.
+        /// A program posts a name.
         case post(Int)
         /// The bus processes what the relay has written next.
         case bus
@@ -204,8 +204,9 @@ struct RelayingScene: Explorable, Hashable {
 
     // MARK: - What happens
 
-    /// Takes a step. What the bus only has to pass on to a program then, it passes on at once: the program may still read it
-    /// at any time, nobody sees it earlier, and no other step changes what the relay has written before or its order.
+    /// Takes a step. If the bus then only has to pass something on to a program, it does so at once: the program may
+    /// still read it at any time, no program sees it earlier, and no other step changes what the relay has written
+    /// before or its order.
     @discardableResult
     mutating func take(_ choice: Choice) -> Int {
         note("\(choice)")
@@ -478,7 +479,7 @@ struct RelayingScene: Explorable, Hashable {
 
     // MARK: - Rest
 
-    /// Nothing is under way: whoever has not fallen silent has heard everything, and was answered.
+    /// Nothing is under way: each program that has not fallen silent has heard everything, and was answered.
     private mutating func checkAtRest() {
         guard failure == nil, !choices.contains(where: RelayingScene.isUnderWay) else { return }
         for (number, client) in clients.enumerated() where !client.isSilent {

@@ -2,7 +2,7 @@
 
 import NotifyCore
 
-/// What there is little of in a history. In most there is plenty of everything, and nothing of this happens.
+/// What is scarce in a history. In most there is plenty of everything, and nothing of this happens.
 package struct Scarcity: Sendable {
     /// How many messages a poster's socket holds.
     package var socket: Int?

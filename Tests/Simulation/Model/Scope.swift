@@ -125,8 +125,8 @@ extension Scope {
     }
 }
 
-/// What can no longer happen. The steps of a program that nothing but messages can reach may be taken at once if nobody is
-/// promised anything by them: any other step may as well come after them.
+/// What can no longer happen. The steps of a program that nothing but messages can reach may be taken at once if they
+/// promise nothing: any other step may as well come after them.
 struct Calm {
     /// Whether the agent goes on.
     var keepsAgent = true
@@ -137,7 +137,7 @@ struct Calm {
 }
 
 extension World.Setting {
-    /// Observers in processes of their own, or together, and an agent; nothing is scarce, and nobody follows the desktop.
+    /// Observers in processes of their own, or together, and an agent; nothing is scarce, and none follows the desktop.
     init(processes: [Int], _ registrations: [(Int, Int)], names: [Int]) {
         self.init(
             processes: processes,

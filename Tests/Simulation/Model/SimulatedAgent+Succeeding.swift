@@ -4,7 +4,7 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// What an agent has left to the next one, and nobody has taken over yet.
+/// What an agent has left to the next one, and no agent has taken over yet.
 struct Estate: Hashable {
     let heritage: Heritage
     /// The connection of the agent that has left it. The bus still queues for it.
@@ -13,7 +13,7 @@ struct Estate: Hashable {
 
 // An agent hands over what it knows, and the next one takes over: what `Agent+HandingOver` and `Agent+Inheriting` do.
 extension SimulatedAgent {
-    /// What an agent has of the one before it until it serves.
+    /// What an agent knows of the one before it until it serves.
     struct Predecessor: Hashable {
         /// As in the agent.
         static let id = ConnectionID(0)
@@ -94,7 +94,7 @@ extension SimulatedAgent {
         ask(.name, .requestName(serial: lastSerial + 1), world)
     }
 
-    /// Reads what the bus has queued for the one before it. What comes behind the mark is heard here.
+    /// Reads what the bus has queued for the one before it. Posts behind the mark are heard here.
     func beginReading(_ world: World) {
         guard let connection = predecessor?.connection else { return }
         predecessor?.isRead = true

@@ -70,9 +70,9 @@ final class SimulatedAgent {
     var calls: [CallID: Sender] = [:]
     var lastSerial = 0
     var lastWait: UInt64 = 0
-    /// Whose state nobody but the desktop had decided before that wait.
+    /// Connections whose state only the desktop had decided before that wait.
     private(set) var followers: Set<ConnectionID> = []
-    /// Whether somebody has waited too long and is being told so.
+    /// Whether a caller has waited too long and is being told so.
     var isExpiring = false
     /// How many names were lost for lack of room.
     var dropped: [ConnectionID: UInt64] = [:]
@@ -84,7 +84,7 @@ final class SimulatedAgent {
     var predecessor: Predecessor?
     /// Calls that have come before it served.
     var heldCalls = Queue<HeldCall>()
-    /// When whoever observes has registered with it.
+    /// When the observers have registered with it.
     var heritageAgesAt: Int64?
 
     init(number: Int, connection: Int, _ coordinator: Coordinator) {
@@ -131,7 +131,7 @@ final class SimulatedAgent {
         return configuration
     }()
 
-    /// One that knows nobody yet.
+    /// One that knows no program yet.
     static func coordinator(_ setting: World.Setting, _ mutation: Mutation?) -> Coordinator {
         var configuration = SimulatedAgent.configuration
         configuration.prefixRules = setting.prefixRules
@@ -163,7 +163,7 @@ final class SimulatedAgent {
         }
     }
 
-    /// Before it knows what the agent before it knew, it answers nobody.
+    /// Before it knows what the agent before it knew, it answers no call.
     var isServing: Bool { predecessor == nil }
 
     func knows(_ index: Int) -> ConnectionID? { known.first { $0.value == index }?.key }
@@ -256,7 +256,7 @@ final class SimulatedAgent {
             )
         }
         if id == Predecessor.id { return predecessorIsRead(names, world) }
-        // Whoever succeeds the connection gets what was found.
+        // The successor of the connection gets what was found.
         let receiver = self.receiver(ofStream: id)
         feed(.drained(id), world)
         if let receiver { feed(.found(receiver, names), world) }

@@ -7,7 +7,7 @@ import NotifyNames
 extension SimulatedObserver {
     func arrived(_ post: Int, _ world: World) {
         let name = world.posts[post].name
-        // With wide rules there are posts of names that nobody observes.
+        // With wide rules there are posts of names that the program does not observe.
         if reach.hearsEverything, !topics.indices.contains(where: { topics[$0] != nil && Subject.matches($0, name) }) {
             return
         }

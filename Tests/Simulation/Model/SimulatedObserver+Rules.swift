@@ -74,7 +74,7 @@ extension SimulatedObserver {
         }
     }
 
-    /// What it knows from a bus that has ended, without having noticed that, promises nothing.
+    /// A bus that has ended confirms nothing, even before the program has noticed the end.
     func isConfirmed(_ subject: Int, _ world: World) {
         if busNumber == world.bus.number, !world.bus.isAway { world.oracle.confirmed(self, subject) }
     }

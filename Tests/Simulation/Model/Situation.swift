@@ -45,7 +45,7 @@ struct Situation: Explorable {
             enabled.removeAll { $0 == .agent || $0 == .news }
         }
         var choices = enabled.map { Choice(step: $0) }
-        // Whoever has stopped something lets it continue some time.
+        // A process that was stopped from outside continues some time.
         for (number, process) in world.processes.enumerated() where process.isStoppedByOthers {
             choices.append(Choice(step: .go(process: number), move: -1))
         }
@@ -96,7 +96,7 @@ extension World {
     ///   were messages before it. Whatever else could happen before it takes the message, could happen before the step.
     /// - A person reads an answer when it has come: this is the first moment at which it promises something.
     /// - The agent reads what has come if nothing else can reach it, and observers posts and answers of the bus: see
-    ///   ``Calm``. What they write then may wait for the bus, which is as if they had waited.
+    ///   ``Calm``. Their messages may then wait for the bus, which is as if they had waited.
     func takeWhole(_ step: Step, _ calm: Calm) -> Int {
         var steps = 1
         let writer = writer(of: step, calm).flatMap { bus[$0].isOpen && bus.isIdle($0) ? $0 : nil }
@@ -153,10 +153,10 @@ extension World {
     /// Whose messages are written in a step, if the bus may take the first at once.
     private func writer(of step: Step, _ calm: Calm) -> Int? {
         switch step {
-        // What an agent has written may still be on its way when the next one has replaced it.
+        // Messages of an agent may still be on their way when the next one has replaced it.
         case .agent, .news: calm.keepsAgent && !isAgentChanging ? agent?.connection : nil
         case .observer(let number), .carryOut(let number): places[number].connection
-        // What a poster's connection takes with it when it ends has not been read by the bus.
+        // Messages that are lost with a poster's connection have not been read by the bus.
         case .post(let poster, _):
             setting.scarcity.socket == nil && !setting.scarcity.restartsBus ? posters[poster].connection : nil
         case .change(_, _, _, let person), .changeOne(_, _, let person), .changeApplication(_, _, let person),
@@ -166,7 +166,7 @@ extension World {
         }
     }
 
-    /// Whether somebody begins something. What that changes about the promises holds from when the bus knows it.
+    /// Whether a poster or a person begins something. Its changes to the promises hold from when the bus knows it.
     private func isOutside(_ step: Step) -> Bool {
         switch step {
         case .post, .change, .changeOne, .changeApplication, .release, .releaseApplication, .releaseAll: true
@@ -175,13 +175,13 @@ extension World {
     }
 
     /// Whether the bus has yet to take what the agent has written before. Whatever it reads next it may as well read
-    /// afterwards, as nobody sees it earlier.
+    /// afterwards, as no program sees it earlier.
     var agentWaitsForBus: Bool {
         guard let agent, !setting.hasDesktop, setting.pendingLimit == nil else { return false }
         return !bus.isIdle(agent.connection)
     }
 
-    /// Whether nothing is under way, and nobody has stopped what would be.
+    /// Whether nothing is under way, or would be if nothing were stopped.
     var isAtRest: Bool {
         if bus.isAway || processes.contains(where: \.isStoppedByOthers) { return false }
         var enabled: [Step] = []

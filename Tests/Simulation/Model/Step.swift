@@ -70,7 +70,7 @@ package enum Step: Equatable, Sendable {
     /// An agent reads a part of what the bus has queued for the one before it, whose connection may also be lost.
     case readPredecessor
     case cutPredecessor(readable: Int)
-    /// The clock advances to the next time that somebody is waiting for.
+    /// The clock advances to the next time that is waited for.
     case time
     /// Everything that is under way is processed, in an order that the number determines, and the promises are checked.
     case rest(UInt64)

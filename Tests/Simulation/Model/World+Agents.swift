@@ -45,7 +45,7 @@ extension World {
         forgetAgent()
     }
 
-    /// What an agent has noted is lost.
+    /// The knowledge of an agent is lost.
     func knowledgeIsLost() {
         oracle.agentDied()
         heldStates = [:]
@@ -55,9 +55,9 @@ extension World {
         agent = nil
         for process in processes.indices {
             processes[process].isKnownToStand = false
-            // Somebody sees to it that those continue.
+            // Those continue without an agent.
             if mutation != .forgetsNappers { processes[process].isNapping = false }
-            // Nobody else would know that it must continue, unless somebody says so.
+            // No other process would know that it must continue, unless it is told so.
             if processes[process].isFrozen, estate == nil {
                 processes[process].isFrozen = false
                 processes[process].isStoppedByOthers = true

@@ -29,7 +29,7 @@ extension World {
             }
     }
 
-    /// The agent says that what it was told of the desktop is in force.
+    /// The agent says that the changes of the desktop so far are in force.
     func desktopIsInForce(_ number: UInt64, _ agent: SimulatedAgent) {
         guard number == agent.lastWait else { return }
         for observer in observers where isMeant(observer) && !observer.hasEnded {
@@ -53,7 +53,7 @@ extension World {
 
     /// The agent has accepted the state of a name.
     ///
-    /// - Parameter observer: who tells the next agent; nil if it does not observe the name any more.
+    /// - Parameter observer: the one that tells the next agent; nil if it does not observe the name any more.
     func nameStateIsSet(_ name: Int, _ value: UInt64, _ stamp: UInt64, by observer: Int?) {
         if let known = nameStates[name], known.stamp > stamp { return }
         nameStates[name] = NameState(value: value, stamp: stamp, setter: observer)
@@ -66,7 +66,7 @@ extension World {
         }
     }
 
-    /// An agent that hands over knows the states of names that somebody has observed all along, whoever set them.
+    /// An agent that hands over knows the states of names that were observed all along, whichever program set them.
     func checkHeldStates(_ agent: SimulatedAgent) {
         for (name, state) in heldStates where !state.observers.isEmpty && agent.state(of: name) != state.value {
             oracle.fail("the state of \(Subject.texts[name]) was \(state.value), and the agent has forgotten it")
@@ -79,7 +79,7 @@ extension World {
         }
     }
 
-    /// Whoever observes a name knows its state: the agent may die now.
+    /// The observers of a name know its state: the agent may die now.
     func checkWitnesses(_ agent: SimulatedAgent, _ living: [SimulatedObserver]) {
         for name in 0..<Subject.nameCount where living.contains(where: { $0.observes(name) }) {
             guard let told = agent.state(of: name), told != 0 else { continue }
@@ -107,7 +107,7 @@ extension World {
 }
 
 extension Decider {
-    /// Whether nobody but the desktop has decided.
+    /// Whether only the desktop has decided.
     var isDesktop: Bool {
         switch self {
         case .source, .rule: true

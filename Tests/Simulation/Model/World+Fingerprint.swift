@@ -45,7 +45,7 @@ extension World {
         hasher.combine(controls)
     }
 
-    /// Forgets what makes a difference to nobody: how many questions were asked and answered, and what was heard of which
+    /// Forgets what makes no difference: how many questions were asked and answered, and what was heard of which
     /// nothing is under way any more.
     func normalize() {
         for observer in observers { observer.normalize() }
@@ -56,8 +56,8 @@ extension World {
     /// The same, when everything has come to rest and was checked.
     func normalizeAtRest() {
         oracle.normalizeAtRest()
-        // Nobody waits for a time. What names' states are compared by must not run backwards, nor how long nobody has looked
-        // at a program.
+        // Nothing waits for a time. The stamps of names' states must not run backwards, nor the time since a program
+        // lost the focus.
         if nameStates.isEmpty, nap.lost == nil { clock = 0 }
     }
 }

@@ -30,7 +30,7 @@ package struct NapSetting: Sendable {
 
 /// What there is to know about the application's nap without the agent's code.
 struct NapModel: Hashable {
-    /// Whether it has had the focus since the agent came, or since somebody last knew who has it.
+    /// Whether it has had the focus since the agent came, or since a source last knew who has it.
     var isCandidate = false
     /// When it lost the focus; nil while it has it.
     var lost: Int64?
@@ -39,7 +39,7 @@ struct NapModel: Hashable {
     var beganLate = false
 }
 
-// The application naps while nobody looks at it.
+// The application naps while it does not have the focus.
 extension World {
     /// Who has the focus, as far as any source knows; nil if none does.
     private var focused: Set<Int>? {

@@ -70,6 +70,6 @@ extension World {
     /// A program has closed its connection.
     func closed(_ index: Int) { agent?.hungUp(index) }
 
-    /// Somebody shuts down the socket of a connection.
+    /// The socket of a connection is shut down from outside.
     func close(_ index: Int) { bus.disconnect(index) }
 }

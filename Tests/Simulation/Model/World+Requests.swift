@@ -42,7 +42,7 @@ extension World {
 
     func request(_ targets: [Int], _ state: LifecycleState?, by person: Int, _ make: (Int) -> PeerMessage) {
         guard let agent = bus.agent else { return }
-        // Nobody but an exempt program itself changes its state.
+        // Only an exempt program itself changes its state.
         let observers = targets.filter { !isExempt(self.observers[$0]) }
         lastSerial += 1
         // The target may also be its process.

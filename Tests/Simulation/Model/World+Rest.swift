@@ -59,8 +59,8 @@ extension World {
         if oracle.failure == nil { check() }
     }
 
-    /// Nothing is under way, and nobody is stopped: an answer that only the time brings is that the agent has forgotten
-    /// somebody.
+    /// Nothing is under way, and no process is stopped: if only the time brings an answer, the agent has forgotten a
+    /// caller.
     func checkBeforeTime() {
         guard let request = requests.first else { return }
         oracle.fail("request \(request.serial) is not answered before it has waited too long")
@@ -149,7 +149,7 @@ extension World {
             }
         }
         checkNameStates(agent, living)
-        // What the agent keeps for a stopped one depends on whether it was parked.
+        // How much the agent keeps for a stopped process depends on whether it was parked.
         guard living.count == observers.count(where: { !$0.hasEnded }) else { return }
         if totals.observers != living.count {
             oracle.fail("the agent knows \(totals.observers) connections, and there are \(living.count)")

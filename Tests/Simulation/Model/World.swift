@@ -4,7 +4,7 @@ import NotifyCoordinator
 import NotifyCore
 import NotifyNames
 
-/// An agent, some observers, posters and a bus in one thread. Whoever calls ``take(_:)`` decides which acts next.
+/// An agent, some observers, posters and a bus in one thread. The caller of ``take(_:)`` decides which acts next.
 package final class World {
     struct Process: Hashable {
         var isStoppedByOthers = false
@@ -18,7 +18,7 @@ package final class World {
         var isStopped: Bool { isStoppedByOthers || isFrozen || isNapping }
     }
 
-    /// Where an observer reads. It is here, so that nobody has to visit the observers at each step.
+    /// Where an observer reads. It is here, so that no step has to visit the observers.
     struct Place: Hashable {
         let process: Int
         var connection: Int?
@@ -28,7 +28,7 @@ package final class World {
     struct NameState: Hashable {
         let value: UInt64
         let stamp: UInt64
-        /// Who tells the next agent; nil if nobody does.
+        /// The observer that tells the next agent; nil if none does.
         var setter: Int?
     }
 
@@ -225,7 +225,7 @@ package final class World {
                 enabled.append(.poster(poster.number))
             }
         }
-        // Whoever is handed over what an agent knows.
+        // The agent that takes over what another one knew.
         if estate != nil, !bus.isAway { enabled.append(.startAgent) }
         guard let agent, agent.isAlive else { return }
         if agent.hasWork(self) { enabled.append(.agent) }

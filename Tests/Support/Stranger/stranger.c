@@ -8,7 +8,7 @@
 //     stranger SOCKET-PATH UID chroot FOLDER   makes this its root directory, and stays
 //     stranger --as PID COMMAND [ARG...]       runs a command whose process has this number: 0, or 69 where it can't
 //
-// The connection goes over descriptor 3, as a message with SCM_RIGHTS. Only root can connect as somebody else.
+// The connection goes over descriptor 3, as a message with SCM_RIGHTS. Only root can connect as another user.
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -16,7 +16,7 @@ public final class BusRelay: Sendable {
         case dribbles
         /// Passes on nothing that the client says once the bus has accepted it.
         case fallsSilent
-        /// What the bus says instead of this text is as long, and no text.
+        /// Replaces this text of the bus by as many bytes that are no text.
         case garbles(String)
     }
 
@@ -86,7 +86,7 @@ public final class BusRelay: Sendable {
                 var hasEntered = false
                 pass(from: client, to: bus, link) { said, isFirst in
                     guard isHolding.wait(until: Deadline(after: .patience), { !$0 }) else { return nil }
-                    // What it says next it says when it has read the answer to Hello.
+                    // The client says nothing more until it has read the answer to Hello.
                     if case .fallsSilent = manner {
                         defer { hasEntered = hasEntered || said.contains("Hello") }
                         return hasEntered ? .max : 0
@@ -125,13 +125,13 @@ public final class HangingBus: Sendable {
         address = bus?.address ?? BusAddress.unix(path: "\(folder ?? "")/bus")
         let path = try BusAddress.path(of: address)
         unlink(path)
-        // The kernel completes the connections; nobody accepts them.
+        // The kernel completes the connections; no process accepts them.
         // One more client than that connects at once.
         listener = try listen(at: path, backlog: isFull ? 0 : 128)
         client = isFull ? try connect(toSocketAt: path) : -1
     }
 
-    /// Waits until somebody has connected.
+    /// Waits until a client has connected.
     public func waitForConnection() throws {
         var source = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
         guard poll(&source, 1, Deadline(after: .patience).remainingMilliseconds) == 1 else {
@@ -157,7 +157,7 @@ public final class HangingBus: Sendable {
     }
 }
 
-/// The two sockets of a link. They are closed when nobody knows them any more.
+/// The two sockets of a link. They are closed with the last reference to it.
 private final class Link: Sendable {
     private let descriptors: (Int32, Int32)
 

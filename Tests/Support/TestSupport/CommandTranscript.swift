@@ -117,7 +117,7 @@ final class CommandTranscript: Sendable {
     private static func awaitEnding(of pid: pid_t, in state: Monitor<State>) {
         var information = siginfo_t()
         while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
-        // Reaped under the lock, so that nobody signals a process that reuses the id.
+        // Reaped under the lock, so that no signal reaches a process that reuses the id.
         state.change { state in
             var status: Int32 = 0
             var usage = rusage()

@@ -29,7 +29,7 @@ public final class FlatpakSandbox: Sendable {
             } else {
                 let socket = "\(folder)/bus"
                 address = BusAddress.unix(path: socket)
-                // It writes a byte there when it is listening, and exits when nobody reads it any more.
+                // It writes a byte there when it is listening, and exits when no process reads it any more.
                 let proxy = try TestSupport.start(
                     "bwrap",
                     // As Flatpak does it, so that others know the proxy for a part of the sandbox.

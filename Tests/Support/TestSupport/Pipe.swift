@@ -22,7 +22,7 @@ public final class Pipe {
         closeReadEnd()
     }
 
-    /// Whoever writes to it from now on gets an error.
+    /// Writers get an error from now on.
     public func closeReadEnd() {
         if readEnd >= 0 { close(readEnd) }
         readEnd = -1

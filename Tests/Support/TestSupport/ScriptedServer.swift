@@ -2,7 +2,7 @@
 
 import Glibc
 
-/// A socket at which somebody answers who is no bus: what a program believes that connects to it.
+/// A socket with a server that is no bus: what a program believes that connects to it.
 public final class ScriptedServer: Sendable {
     /// What is done with a connection, on a thread. It ends with it.
     public typealias Script = @Sendable (UnixStream) throws -> Void
@@ -39,7 +39,7 @@ public final class ScriptedServer: Sendable {
         removeFolder(folder)
     }
 
-    /// Another connection to it that nobody uses; nil if there is no room.
+    /// Another connection to it that stays unused; nil if there is no room.
     public static func fill(_ address: String) -> UnixStream? {
         guard var name = try? socketAddress(BusAddress.path(of: address)) else { return nil }
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)

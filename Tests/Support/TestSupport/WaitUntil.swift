@@ -8,7 +8,7 @@ import Glibc
 /// ``Counter`` or a ``Recorder``.
 public func waitUntil(timeout: Duration = .patience, _ condition: () throws -> Bool) rethrows -> Bool {
     let deadline = Deadline(after: timeout)
-    // What has taken long may take an eighth longer: asking keeps others from running.
+    // A long wait may take an eighth longer: asking keeps others from running.
     var pause: UInt32 = 2_000
     while try !condition() {
         guard !deadline.hasPassed else { return false }

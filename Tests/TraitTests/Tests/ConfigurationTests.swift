@@ -114,7 +114,7 @@ private let changed: NotifyName = "com.example.config.changed"
         }
         let took = clock.now - began
         #expect(await eventually { subject.port == 10_000 })
-        // What has taken longer than the interval is not a burst.
+        // Posts that have taken longer than the interval are not a burst.
         #expect(reloads.value - 2 <= 1 + Int(took / .seconds(2)) + 1)
         #expect(poster.statistics.posted == 10_000)
     }
@@ -159,7 +159,7 @@ private let changed: NotifyName = "com.example.config.changed"
         bus.kill()
         try subject.write(#"{ "port": 1 }"#)
         try bus.restart()
-        // Nobody posts.
+        // There is no post.
         #expect(await eventually { subject.port == 1 })
     }
 

@@ -42,7 +42,7 @@ private let changed: NotifyName = "com.example.rows.changed"
         let pool = try makeDatabase(in: folder)
         let center = bus.makeCenter()
         let shared = try NotifyDatabase(pool, name: changed, center: center)
-        // Whoever was killed before may have committed something.
+        // A program that was killed before may have committed something.
         #expect(center.statistics.posted == 1)
         for number in 0..<10 {
             try insert(number, pool)
@@ -204,7 +204,7 @@ private let changed: NotifyName = "com.example.rows.changed"
         #expect(rows == [[0, commits, 0], [1, commits, 0]])
     }
 
-    /// As a backup does that is put back. Whoever has the old file open goes on reading that.
+    /// As when a backup is restored. Programs that have the old file open go on reading it.
     @Test(arguments: busKinds)
     func `when the file is replaced, all who open it again see the new rows, and the others none of them`(
         kind: BusKind
@@ -246,7 +246,7 @@ private let changed: NotifyName = "com.example.rows.changed"
                 try insert(1_000 + number, one)
                 #expect(await eventually { seen.elements.last == 10 * round + number })
             }
-            // What was committed to the old file is still seen there.
+            // Commits to the old file are still seen there.
             try insert(round, old)
             #expect(await eventually { seenInOld.elements.last == 1 + round })
             withExtendedLifetime(writing) {}

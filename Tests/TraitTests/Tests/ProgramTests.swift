@@ -27,7 +27,7 @@ private func hasSocket(_ process: pid_t) -> Bool {
 @Suite struct ProgramTests {
 
     private func begin(_ name: String, on bus: PrivateBus, _ arguments: [String] = []) throws -> RunningCommand {
-        // What they print into a pipe would wait for more.
+        // Otherwise their output into a pipe would wait for more.
         try start(
             "/usr/bin/env",
             ["stdbuf", "-oL", productPath(name)] + arguments,

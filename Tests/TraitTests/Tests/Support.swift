@@ -10,7 +10,7 @@ extension PrivateBus {
     }
 }
 
-/// Suspends the task until a condition holds; returns whether it did in time. For facts that nobody tells of.
+/// Suspends the task until a condition holds; returns whether it did in time. For facts that are not announced.
 func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
     let clock = ContinuousClock()
     let deadline = clock.now + .patience

@@ -9,7 +9,7 @@ import ServiceLifecycle
 import SystemPackage
 
 extension NotifyName {
-    /// Posted by whoever has changed the file.
+    /// Posted by the program that has changed the file.
     public static let greetingChanged: Self = "com.example.greeting.changed"
 }
 
@@ -72,7 +72,7 @@ public func makeServer(
     )
 }
 
-/// The name that a request is about. A client can use no others: whoever may talk to the server could post anything.
+/// The name that a request is about. A client can use no others; otherwise any client could post anything.
 private func news(in context: BasicRequestContext) throws -> NotifyName {
     guard let name = try NotifyName(rawValue: "com.example.news." + context.parameters.require("name")) else {
         throw HTTPError(.badRequest, message: "This is no valid name.")

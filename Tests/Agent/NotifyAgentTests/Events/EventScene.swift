@@ -5,7 +5,7 @@ import NotifyCore
 import TestSupport
 import Testing
 
-/// A private bus, and an agent that may run in namespaces of its own, so that what happens there affects nobody else.
+/// A private bus, and an agent that may run in namespaces of its own, so that what happens there affects nothing else.
 final class EventScene: Sendable {
     static let mayUnshare = canUnshareMounts && isInstalled("nsenter")
 

@@ -31,7 +31,7 @@ import Testing
         let observer = try follow(scene)
         let talk = try sway.accept()
         try talk.greet(focused: 1)
-        // What is known at first is no change.
+        // The first focus that becomes known is no change.
         try scene.waitForFocus(of: 1)
         let (one, two) = (getpid(), scene.agentProcess)
         for number in 1...100 {
@@ -45,7 +45,7 @@ import Testing
         #expect(try scene.lifecycle("focus") == "0  -  sway\n")
     }
 
-    @Test func `nobody asks the desktop unless somebody wants to know`() throws {
+    @Test func `the agent doesn't ask the desktop unless an observer wants to know`() throws {
         let sway = try FakeSway()
         let scene = try makeScene(.daemon, sway)
         try scene.waitForStatus("sway off   0 facts: idle until an observer registers")
@@ -112,7 +112,7 @@ import Testing
         _ = try manager.wait()
         #expect(recorder.wait(forCount: 2))
         #expect(recorder.elements == ["live", "org.notifybus.system.packages"])
-        // Somebody who writes without a lock, as an image builder does.
+        // A program that writes without a lock, such as an image builder.
         try folder.write("4", to: "new")
         rename(folder.path + "/new", folder.path + "/status")
         #expect(recorder.wait(forCount: 3))

@@ -206,7 +206,7 @@ struct KernelEventTests {
     }
 }
 
-/// The sources that follow files, and what they cost while nobody observes.
+/// The sources that follow files, and what they cost without observers.
 @Suite
 struct EventTests {
     private static let files = "file = com.example.one FOLDER/one\nfile = com.example.two FOLDER/none/two\n"
@@ -268,7 +268,7 @@ struct EventTests {
         let observations = try names.map { try scene.observe($0).observation }
         #expect(scene.descriptors.count >= before.count + 4)
         #expect(threadCount(of: scene.process) > threads)
-        // Waiting sources wake nobody.
+        // Waiting sources don't wake the agent.
         #expect(try sleeps(scene.process, for: "3s"))
         for observation in observations { observation.cancel() }
         #expect(waitUntil { threadCount(of: scene.process) <= threads })

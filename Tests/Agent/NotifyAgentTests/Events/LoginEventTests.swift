@@ -84,7 +84,7 @@ struct LoginEventTests {
     }
 
     @Test(arguments: anyBusKind())
-    func `sleep is delayed by a second while somebody observes it`(kind: BusKind) throws {
+    func `sleep is delayed by a second while it has an observer`(kind: BusKind) throws {
         let logind = try MockLogind()
         let scene = try makeScene(kind, logind)
         let other = try scene.observe("org.notifybus.system.didwake")
@@ -147,7 +147,7 @@ struct LoginEventTests {
         let sleep = try scene.observe("org.notifybus.system.willsleep")
         let wake = try scene.observe("org.notifybus.system.didwake")
         #expect(try waitUntil { try logind.delays().contains("sleep") })
-        // What it learns first is no news.
+        // The first state that it learns is no news.
         #expect(try waitUntil { try scene.state(of: "org.notifybus.session.active") == 1 })
         for round in 1...3 {
             try scene.pause()

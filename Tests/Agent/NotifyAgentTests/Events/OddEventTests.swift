@@ -136,7 +136,7 @@ import Testing
         level.observation.cancel()
     }
 
-    @Test func `an agent whose events nobody observes is no larger than one without events`() throws {
+    @Test func `an agent whose events have no observers is no larger than one without events`() throws {
         func resident(_ configuration: String) throws -> Int {
             let scene = try EventScene(.daemon, configuration: configuration)
             let other = try scene.observe("com.example.other")

@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasUPower, "UPower or umockdev is not installed"))
-    func `the agent has no connection to the system bus while nobody needs it`() throws {
+    func `the agent has no connection to the system bus while no observer needs it`() throws {
         let machine = try MockMachine(.upower)
         // An agent that follows logind's sessions for its observers is connected anyway.
         let scene = try EventScene(

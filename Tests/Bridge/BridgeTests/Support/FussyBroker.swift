@@ -160,7 +160,7 @@ final class FussyBroker: Sendable {
             except (EOFError, OSError):
                 pass
             with lock: del clients[client]
-            # Closed with something unread, the connection would be reset, and what was sent might not be read.
+            # Closed with something unread, the connection would be reset, and sent packets might not be read.
             try:
                 client.shutdown(socket.SHUT_WR)
                 while client.recv(65536): pass

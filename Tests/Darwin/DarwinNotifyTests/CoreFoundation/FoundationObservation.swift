@@ -4,7 +4,7 @@ import Foundation
 
 /// An observer in Foundation's center.
 ///
-/// In a file that doesn't import Testing: who imports both needs a library that Debian's Swift doesn't have.
+/// In a file that doesn't import Testing: a file that imports both needs a library that Debian's Swift doesn't have.
 struct FoundationObservation {
     private let observer: any NSObjectProtocol
 

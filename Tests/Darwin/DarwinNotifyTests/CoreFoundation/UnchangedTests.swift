@@ -54,7 +54,7 @@ import Testing
         #expect(result.status == 0, "\(result.errorOutput)")
     }
 
-    /// What the page says is what the package does.
+    /// The package does what the page says.
     @Test func `the flags are those of the porting page`() throws {
         func squeezed(_ file: String) throws -> String {
             try readFile("\(packageFolder)/\(file)").filter { !$0.isWhitespace }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A value that is read from its file again only when somebody has said that it changed. */
+/* A value that is read from its file again only when a post has said that it changed. */
 #include <notify.h>
 #include <stdio.h>
 #include <stdlib.h>

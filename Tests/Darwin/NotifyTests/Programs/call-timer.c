@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times calls in the manner of Darwin's notifybench: each function in a loop, with the clock of Mach. What it prints is
+ * Times calls in the manner of Darwin's notifybench: each function in a loop, with the clock of Mach. The output is
  * for people; that each call says what it should is checked.
  */
 #include <mach/mach.h>

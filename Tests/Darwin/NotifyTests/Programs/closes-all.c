@@ -68,7 +68,7 @@ int main(int count, char **argument) {
     milliseconds = usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000 + usage.ru_stime.tv_sec * 1000 +
                    usage.ru_stime.tv_usec / 1000 - milliseconds;
     dprintf(answers, "%s\n", milliseconds < 300 ? "rests" : "burns");
-    /* What has the numbers now is as it was. */
+    /* The descriptors that have the numbers now are as they were. */
     int strangers = 0, touched = 0;
     for (int i = 3; i < 64; i++) {
         if (!before[i] || strcmp(argument[1], "nothing") == 0) continue;

@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
     printf("ready\n");
     fflush(stdout);
 
-    // Static, so that whoever looks for leaks at the end still finds them.
+    // Static, so that a leak checker still finds them at the end.
     static dispatch_source_t readable, timer;
     if (descriptor >= 0) {
         readable =

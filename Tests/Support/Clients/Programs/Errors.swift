@@ -34,7 +34,7 @@ func observe(_ text: String, _ center: NotifyCenter) -> NotifyCenter.Observation
     }
 }
 
-/// What stands in for a center in a test may throw and say the same.
+/// A stand-in for a center in a test may throw and say the same.
 struct Unreachable {
     func post(_ name: NotifyName) throws(NotifyBusError) {
         throw NotifyBusError(.notPermitted, "'\(name)' belongs to another user.")

@@ -3,7 +3,7 @@
 import Hummingbird
 import NotifyBus
 
-/// Posts over HTTP, and a request that is answered when somebody posts.
+/// Posts over HTTP, and a request that is answered when a name is posted.
 func makeRouter(_ center: NotifyCenter) -> Router<BasicRequestContext> {
     let router = Router()
     router.post("names/{name}") { _, context in

@@ -6,7 +6,7 @@ import NotifyBus
 import ServiceLifecycle
 import SystemPackage
 
-/// A service that reloads its configuration when somebody posts that it has changed.
+/// A service that reloads its configuration when a post says that it has changed.
 struct Reloader: Service {
     let center: NotifyCenter
     let file: FilePath

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/* What is here takes effect by being linked: see threads.c. */
+/* This takes effect by being linked: see threads.c. */

@@ -10,7 +10,7 @@ import NotifyBus
 #endif
 
 extension Rules {
-    /// Callbacks run on the main queue, whoever posts; in a run loop that is on the main thread.
+    /// Callbacks run on the main queue, wherever a post comes from; in a run loop that is on the main thread.
     static func mainQueue() {
         observe("a", by: 1) { _ in
             dispatchPrecondition(condition: .onQueue(.main))
