@@ -423,10 +423,11 @@ mutants: test-needs ## Changes single lines of the agent's and the observer's de
 	  $(if $(DRAW),--draw $(DRAW) --by $(call quote,$(BY)))
 
 .PHONY: lint
-lint: swift-needs ## Checks the formatting of the sources; C with clang-format and the scripts with shellcheck, if installed
+lint: swift-needs ## Checks the formatting of the sources; C with clang-format and the scripts with shellcheck, if installed; and that the list of known mutants is current
 	@swift format lint --strict --parallel --recursive $(SWIFT_SOURCES)
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo "shellcheck is not installed, so the scripts are not checked."; fi
 	@if command -v clang-format >/dev/null; then clang-format --dry-run --Werror $(C_SOURCES); else echo "clang-format is not installed, so C is not checked."; fi
+	@Scripts/check/mutants.py --list >/dev/null
 
 .PHONY: folders
 folders: build-needs ## Checks which folder of NotifyCore uses which, and how many files need each other

@@ -56,7 +56,7 @@ static void check_statuses(void) {
 static void do_everything(int token, void *context) {
     int check, other, own, others = 0, status;
     uint32_t peek;
-    uint64_t state;
+    uint64_t state = 0;
     sigset_t blocked;
     pid_t pid;
     EXPECT(!pthread_equal(pthread_self(), main_thread));
