@@ -67,7 +67,7 @@ let package = Package(
         // What Swift programs import: the whole interface, with queues, tasks and asynchronous sequences.
         .target(name: "NotifyBus", dependencies: ["NotifyCore"]),
 
-        // What traits add. A dependency without the condition would be fetched by everybody.
+        // What traits add. A dependency without the condition would be fetched by every dependent.
         .target(
             name: "NotifyServiceLifecycle",
             dependencies: [
@@ -130,7 +130,7 @@ let package = Package(
             dependencies: ["NotifyTokens", "CNotifyDispatch", "CSwiftStart"],
             exclude: ["libnotifybus.map"],
             linkerSettings: [
-                // Nobody who loads it needs Swift; what is not in the map is not seen from outside, so that a program
+                // Programs that load it need no Swift; what is not in the map is not seen from outside, so that a program
                 // may carry Swift itself. Its threads outlive dlclose(3), so it must stay.
                 .unsafeFlags([
                     "-static-stdlib", "-Xlinker", "-z", "-Xlinker", "nodelete", "-Xlinker",
@@ -440,9 +440,9 @@ for target in package.targets where target.type != .system {
         settings.append(.unsafeFlags(["-warnings-as-errors"]))
         target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(["-Werror"])]
     }
-    // 'development', for whoever builds it often, and runs the tests.
+    // 'development', for those who build it often, and run the tests.
     if asked.contains("development") {
-        // SwiftPM waits for the whole module anyway, so that a job of its own for the interface saves nobody time.
+        // SwiftPM waits for the whole module anyway, so that a job of its own for the interface saves no time.
         settings.append(.unsafeFlags(["-no-emit-module-separately-wmo"]))
         // The tests do most of their work in these, and what they save then is more than the compiler takes for it.
         let optimized =

@@ -2,6 +2,13 @@
 
 import PackageDescription
 
+// Foundation has the messages of the trait of its name since then. All else is tested with 6.2, too.
+#if compiler(>=6.3)
+    let hasMessages = true
+#else
+    let hasMessages = false
+#endif
+
 // The tests of the traits. A package of its own, so that nothing else fetches what they need: 'make traits-test'.
 let package = Package(
     name: "TraitTests",
@@ -9,7 +16,9 @@ let package = Package(
         .package(
             name: "NotifyBus",
             path: "../..",
-            traits: ["ServiceLifecycle", "Configuration", "Foundation", "Logging", "GRDB"]
+            traits: hasMessages
+                ? ["ServiceLifecycle", "Configuration", "Foundation", "Logging", "GRDB"]
+                : ["ServiceLifecycle", "Configuration", "Logging", "GRDB"]
         ),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.0.0"),
@@ -35,12 +44,10 @@ let package = Package(
             name: "TraitTests",
             dependencies: [
                 "TestSupport", "database-writer", "database-reader", "service-program", "configuration-program",
-                "messages-program",
                 "logging-program", "database-program",
                 .product(name: "NotifyBus", package: "NotifyBus"),
                 .product(name: "NotifyServiceLifecycle", package: "NotifyBus"),
                 .product(name: "NotifyConfiguration", package: "NotifyBus"),
-                .product(name: "NotifyFoundation", package: "NotifyBus"),
                 .product(name: "NotifyLogging", package: "NotifyBus"),
                 .product(name: "NotifyGRDB", package: "NotifyBus"),
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -49,11 +56,18 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ],
-            path: "Tests"
+            path: "Tests",
+            exclude: hasMessages ? [] : ["MessageTests.swift"]
         ),
     ],
     swiftLanguageModes: [.v6]
 )
+
+if hasMessages {
+    for target in package.targets where target.type == .test {
+        target.dependencies += ["messages-program", .product(name: "NotifyFoundation", package: "NotifyBus")]
+    }
+}
 
 // Several processes that write to a database, and one that reads.
 for name in ["Writer", "Reader"] {
@@ -85,7 +99,7 @@ for (name, trait, products) in [
     ("configuration", "Configuration", [("Configuration", "swift-configuration"), ("SystemPackage", "swift-system")]),
     ("messages", "Foundation", []), ("logging", "Logging", [("Logging", "swift-log")]),
     ("database", "GRDB", [("GRDB", "GRDB.swift")]),
-] {
+] where trait != "Foundation" || hasMessages {
     let own = ["NotifyBus", "Notify\(trait)"].map { Target.Dependency.product(name: $0, package: "NotifyBus") }
     package.targets.append(
         .executableTarget(

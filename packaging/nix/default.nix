@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Untested: nix-instantiate parses this file ('make specs'), but nobody has built it. nixpkgs' Swift must be 6.2 or
+# Untested: nix-instantiate parses this file ('make specs'), but it has not been built. nixpkgs' Swift must be 6.2 or
 # newer. Nothing is fetched during the build. To try it: nix-build packaging/nix
 {
   pkgs ? import <nixpkgs> { },

@@ -84,26 +84,29 @@ private func hasSocket(_ process: pid_t) -> Bool {
         try post("com.example.config.changed", on: bus, until: program, prints: "The port is 2\n")
     }
 
-    @Test(arguments: busKinds)
-    func `Foundation: it posts once, and hears another program`(kind: BusKind) async throws {
-        let bus = try PrivateBus(kind)
-        let heard = Counter()
-        let observer = bus.makeCenter()
-        let observation = try await observer.addObserver(for: "com.example.settings.changed") { _ in heard.add() }
-        let one = try begin("messages-program", on: bus)
-        try one.waitForOutput(containing: "changed by the program\n")
-        #expect(heard.wait(for: 1))
-        let two = try begin("messages-program", on: bus)
-        try two.waitForOutput(containing: "changed by the program\n")
-        try one.waitForOutput(containing: "changed by the bus\n")
-        #expect(heard.wait(for: 2))
-        // An echo of the first would have come before this.
-        _ = try await observer.next(of: "com.example.mark", timeout: .patience) {
-            try observer.post("com.example.mark")
+    // As in Package.swift.
+    #if compiler(>=6.3)
+        @Test(arguments: busKinds)
+        func `Foundation: it posts once, and hears another program`(kind: BusKind) async throws {
+            let bus = try PrivateBus(kind)
+            let heard = Counter()
+            let observer = bus.makeCenter()
+            let observation = try await observer.addObserver(for: "com.example.settings.changed") { _ in heard.add() }
+            let one = try begin("messages-program", on: bus)
+            try one.waitForOutput(containing: "changed by the program\n")
+            #expect(heard.wait(for: 1))
+            let two = try begin("messages-program", on: bus)
+            try two.waitForOutput(containing: "changed by the program\n")
+            try one.waitForOutput(containing: "changed by the bus\n")
+            #expect(heard.wait(for: 2))
+            // An echo of the first would have come before this.
+            _ = try await observer.next(of: "com.example.mark", timeout: .patience) {
+                try observer.post("com.example.mark")
+            }
+            #expect(heard.value == 2)
+            observation.cancel()
         }
-        #expect(heard.value == 2)
-        observation.cancel()
-    }
+    #endif
 
     @Test(arguments: busKinds)
     func `Logging: it begins before the bus, and logs that the bus comes`(kind: BusKind) async throws {
