@@ -180,6 +180,8 @@ extension CallTurns {
             #expect(handled == expected.filter { !$0.value.isEmpty })
             for charge in underWay { calls.end(charge) }
             #expect((1000..<1003).allSatisfy { calls.pendingCount(of: $0) == 0 })
+            // Nothing else is remembered of them, either.
+            #expect(calls.ledger.users.isEmpty)
         }
     }
 

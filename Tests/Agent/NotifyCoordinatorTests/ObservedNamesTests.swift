@@ -39,7 +39,7 @@ import Testing
                         count + (subjects.names.contains(name) ? 1 : 0)
                             + subjects.prefixes.count { $0.begins(name) }
                     }
-                    #expect(observed.count(of: name) == expected)
+                    #expect(observed.count(of: name) == expected && observed.contains(name) == (expected > 0))
                     #expect(observed.containsExactly(name) == holders.contains { $0.names.contains(name) })
                 }
             }

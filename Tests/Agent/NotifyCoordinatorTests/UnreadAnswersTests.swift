@@ -67,6 +67,8 @@ import Testing
         #expect(answers.refusal(":1.1", of: stranger)?.kind == .limitExceeded)
         #expect(Set(answers.takeQuestions()).count == 128)
         for number in 0..<64 { answers.hasAnswered(":1.\(number)", of: Owner(user: 1000), bytes: 1) }
+        // Those that are still unknown keep what is theirs.
+        #expect(answers.bytes(of: stranger) == 64 * UnreadAnswers.ownerLimit / 32)
         #expect(answers.refusal(":1.200", of: Owner(user: 1000))?.kind == .limitExceeded)
         #expect(answers.refusal(":1.200", of: Owner(user: 1001)) == nil)
         for number in 0..<128 { answers.isKept(0, for: ":1.\(number)") }
