@@ -304,6 +304,21 @@ import Testing
         #expect(!effects.contains { if case .tell = $0 { true } else { false } })
     }
 
+    @Test func `that the bus has cut it off is reported once, when no agent can say any more what was missed`() {
+        // No agent answers in time; or the connection is lost once more before that.
+        for event in [ObserverLifecycle.Event.deadlinePassed, .lost] {
+            var scene = Scene()
+            #expect(!scene.connect(wasCutOff: true).contains(.noteCutOff))
+            #expect(scene.take(event).contains(.noteCutOff))
+            #expect(!scene.take(.lost).contains(.noteCutOff))
+        }
+        var known = Scene()
+        _ = known.connect(wasCutOff: true)
+        _ = known.take(.found(search: 1, agent: ":1.5"))
+        let answer = Answer(state: .foreground, pending: [], isComplete: true)
+        #expect(!known.take(.registered(agent: ":1.5", answer)).contains(.noteCutOff))
+    }
+
     @Test func `nothing is left of missed names that were delivered`() {
         var missed = MissedNames()
         missed.keep(["com.example.a", "com.example.b"])
