@@ -368,12 +368,18 @@ import Testing
     @Test func `an application that the configuration limits hears only its prefixes`() throws {
         var rules = RelayRules()
         rules.limits["org.example.A"] = [NamePrefix("com.example."), NamePrefix("org.example.A.")]
+        func refusal(_ subjects: Subjects, _ application: String) -> String? {
+            rules.refusal(of: subjects, to: application)
+        }
+        let limit = "The agent's configuration does not let org.example.A hear "
+        #expect(refusal(try subjects("com.example.a", prefixes: ["org.example.A.x"]), "org.example.A") == nil)
+        #expect(refusal(try subjects("com.example"), "org.example.A") == limit + "'com.example'.")
+        #expect(refusal(try subjects(prefixes: ["com."]), "org.example.A") == limit + "'com.*'.")
+        #expect(refusal(try subjects("anything", prefixes: [""]), "org.example.B") == nil)
         #expect(
-            rules.forbidden(try subjects("com.example.a", prefixes: ["org.example.A.x"]), to: "org.example.A") == nil
+            refusal(try subjects("a", "org.notifybus.session.focus"), "")
+                == "Programs in a sandbox may not hear 'org.notifybus.session.focus'."
         )
-        #expect(rules.forbidden(try subjects("com.example"), to: "org.example.A") == "com.example")
-        #expect(rules.forbidden(try subjects(prefixes: ["com."]), to: "org.example.A") == "com.")
-        #expect(rules.forbidden(try subjects("anything", prefixes: [""]), to: "org.example.B") == nil)
     }
 
     @Test func `many names of a client are heard by a few common prefixes, each part in place before the last goes`()

@@ -33,6 +33,12 @@ struct SecurityTests {
         try here.center.postOnceConnected("com.example.a")
         #expect(heard.wait(forCount: 1))
 
+        // Without 'ca-file' the system's authorities count, here by the variable of OpenSSL that names them.
+        let plain = try Machine(kind, lines.filter { !$0.hasPrefix("ca-file") })
+        try plain.startBridge(through: ["env", "SSL_CERT_FILE=\(path)/ca.crt"])
+        try here.center.postOnceConnected("com.example.b")
+        #expect(heard.wait(forCount: 2))
+
         // Another authority is not trusted, but the bridge keeps trying, since certificates are renewed.
         let stranger = try Machine(kind, lines.filter { !$0.hasPrefix("ca-file") } + ["ca-file = \(path)/other.crt"])
         try stranger.startBridge(waitsFor: "no connection to mqtts://")

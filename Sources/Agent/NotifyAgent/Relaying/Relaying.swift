@@ -136,8 +136,7 @@ final class Relaying {
 
     /// Why an application may not observe something; nil if it may.
     func fault(in subjects: Subjects, of application: String) -> BusFault? {
-        guard let text = rules.forbidden(subjects, to: application) else { return nil }
-        return .accessDenied("The agent's configuration does not let \(application) hear '\(text)'.")
+        rules.refusal(of: subjects, to: application).map { .accessDenied($0) }
     }
 
     /// A connection has ended.

@@ -519,12 +519,16 @@ package struct RelayRules: Equatable, Sendable {
 
     package init() {}
 
-    /// Something that an application may not observe; nil if it may observe all of it.
-    package func forbidden(_ subjects: Subjects, to application: String) -> String? {
-        if let name = subjects.names.first(where: { !SystemEvent.reachesSandboxes($0) }) { return name.string }
+    /// Why an application may not observe all of this, as a sentence; nil if it may.
+    package func refusal(of subjects: Subjects, to application: String) -> String? {
+        if let name = subjects.names.first(where: { !SystemEvent.reachesSandboxes($0) }) {
+            return "Programs in a sandbox may not hear '\(name)'."
+        }
         guard let allowed = limits[application] else { return nil }
         func isAllowed(_ text: String) -> Bool { allowed.contains { text.utf8.starts(with: $0.string.utf8) } }
-        return subjects.names.first { !isAllowed($0.string) }?.string
-            ?? subjects.prefixes.first { !isAllowed($0.string) }?.string
+        let forbidden =
+            subjects.names.first { !isAllowed($0.string) }?.string
+            ?? subjects.prefixes.first { !isAllowed($0.string) }.map { $0.string + "*" }
+        return forbidden.map { "The agent's configuration does not let \(application) hear '\($0)'." }
     }
 }

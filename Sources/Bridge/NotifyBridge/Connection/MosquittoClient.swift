@@ -56,7 +56,10 @@ final class MosquittoClient {
             let noPassphrase:
                 @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 =
                     { _, _, _, _ in 0 }
-            let status = mosquitto_tls_set(client, tls.authorities, nil, tls.certificate, tls.key, noPassphrase)
+            // It demands authorities. The option above has those of the system, wherever OpenSSL finds them; this folder of
+            // theirs adds none, and need not exist.
+            let folder = tls.authorities == nil ? "/etc/ssl/certs" : nil
+            let status = mosquitto_tls_set(client, tls.authorities, folder, tls.certificate, tls.key, noPassphrase)
             try check(status, "A certificate or a key")
         }
     }
