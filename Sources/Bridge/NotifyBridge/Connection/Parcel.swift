@@ -103,7 +103,8 @@ final class ParcelSocket {
         let flags = waits ? 0 : Int32(MSG_DONTWAIT)
         while true {
             let count = recv(descriptor, buffer.baseAddress, buffer.count, flags)
-            if count < 0, errno == EINTR { continue }
+            // The other end was closed before it had read everything. Linux says so before what it has sent, and only once.
+            if count < 0, errno == EINTR || errno == ECONNRESET { continue }
             if count < 0, errno == EAGAIN { return .nothing }
             guard count > 0, let parcel = Parcel(UnsafeRawBufferPointer(rebasing: buffer[..<count])) else {
                 return .gone
