@@ -38,7 +38,7 @@ import Testing
 
     @Test func `the article's whole program compiles`() throws {
         let page = try readFile("\(packageFolder)/Sources/Library/NotifyBus/NotifyBus.docc/WritingAProgram.md")
-        let program = try #require(page.firstMatch(of: /```swift\n(import NotifyBus\n[^`]*)```/)).1
+        let program = try #require(page.firstMatch(of: #/`{3}swift\n(import NotifyBus\n[^`]*)`{3}/#)).1
         let result = try typecheck(String(program))
         #expect(result.status == 0, "\(result.errorOutput)")
     }
