@@ -129,8 +129,10 @@ class Surroundings:
                     yield name
 
     def do_kill_agent(self):
+        """Returns when the bus knows that the agent is gone: another one can have its name, and isn't taken for it."""
         self.bus.agent.kill()
         self.bus.agent.wait()
+        servers.wait_until(lambda: not self.raw.call("NameHasOwner", AGENT)[0], "the bus kept the dead agent")
 
     def do_put_in(self, state):
         """Has the agent change the state of the program."""

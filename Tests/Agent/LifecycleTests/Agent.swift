@@ -33,19 +33,22 @@ final class AgentBus: Sendable {
 
     var agentProcess: pid_t { process.withLock { $0?.pid ?? 0 } }
 
+    /// Returns when the bus knows, too, that the agent is gone.
     func killAgent() throws {
         guard let agent = process.withLock({ $0 }) else { return }
         agent.send(signal: SIGKILL)
         _ = try agent.wait(timeout: .patience)
         process.withLock { $0 = nil }
+        try waitForAgent(isThere: false)
     }
 
-    /// Terminates the agent as a service manager would.
+    /// Terminates the agent as a service manager would. Returns when the bus knows, too, that it is gone.
     func endAgent() throws {
         guard let agent = process.withLock({ $0 }) else { return }
         agent.send(signal: SIGTERM)
         try #require(try agent.wait(timeout: .patience).status == 0)
         process.withLock { $0 = nil }
+        try waitForAgent(isThere: false)
     }
 
     func restartAgent() throws {
@@ -73,16 +76,16 @@ final class AgentBus: Sendable {
         return log
     }
 
-    func waitForAgent() throws {
-        let isThere = try waitUntil(timeout: .patience) {
+    func waitForAgent(isThere expected: Bool = true) throws {
+        let isAsExpected = try waitUntil(timeout: .patience) {
             let reply = try control.callBus(
                 "NameHasOwner",
                 signature: "s",
                 body: RawBusClient.stringBody(AgentInterface.name)
             )
-            return reply.body.first == 1
+            return reply.body.first == (expected ? 1 : 0)
         }
-        try #require(isThere, "the agent did not take its name")
+        try #require(isAsExpected, "the agent did not \(expected ? "take" : "lose") its name")
     }
 
     /// Sets a state, and returns when it is in force. On a busy machine that may take longer than the agent waits; asking

@@ -230,7 +230,8 @@ import Testing
         try observer.waitForOutput(containing: "com.example.b")
         try poster.postOnceConnected("com.example.c")
         try observer.waitForOutput(containing: "com.example.c")
-        #expect(try observer.waitForOutputLines(3).sorted() == ["com.example.a", "com.example.b", "com.example.c"])
+        let lines = try observer.waitForOutputLines(3)
+        #expect(lines.sorted() == ["com.example.a", "com.example.b", "com.example.c"])
     }
 
     @Test(arguments: busKinds)
