@@ -108,6 +108,8 @@ struct HandingOverSessionTests {
                 notify-post com.example.n\(100 + moment)
                 systemctl --user restart --no-block notify-agent
                 new=; until { read -r new <"$group"; } 2>/dev/null; [[ $new && $new != "$old" ]]; do :; done
+                # Until then its manager waits for it, see vfork(2), and would be stopped as well.
+                while [[ $(</proc/$new/comm) == systemd ]]; do :; done
                 pause 0.\(moment < 2 ? "00" : moment < 20 ? "0" : "")\(moment < 2 ? moment : moment * 5)
                 kill -STOP $new
                 systemctl --user restart notify-agent
