@@ -228,6 +228,8 @@ import Testing
         try poster.synchronize(timeout: .patience)
         observer.send(signal: SIGCONT)
         try observer.waitForOutput(containing: "com.example.b")
+        // Until the agent has heard that it is back, it may hear a post twice.
+        try #require(waitUntil(timeout: .patience) { try !agent.isParked(observer.pid) })
         try poster.postOnceConnected("com.example.c")
         try observer.waitForOutput(containing: "com.example.c")
         let lines = try observer.waitForOutputLines(3)
