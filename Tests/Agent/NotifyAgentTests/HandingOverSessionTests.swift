@@ -8,9 +8,29 @@ import Testing
 struct HandingOverSessionTests {
     private static let rounds = isLongRun ? 100 : 3
 
+    /// Also defines what the tests ask of a frozen program while agents follow each other.
     private func startAgentUnit(_ session: UserSession) throws {
         try session.agentUnit()
-        try session.shell("systemctl --user start notify-agent")
+        try session.shell(
+            """
+            systemctl --user start notify-agent
+            begin() { began=${EPOCHREALTIME/./}; }
+            # On a busy machine the next agent may come after three seconds, when it has been thawed. It is not asked again.
+            is_stopped() {
+              [[ $thawed || $(sed -n 's/^State:[[:space:]]*\\(.\\).*/\\1/p' /proc/$1/status) == T ]] && return
+              (( ${EPOCHREALTIME/./} - began < 3000000 )) || thawed=yes
+              [[ $thawed ]]
+            }
+            """
+        )
+    }
+
+    /// Has the frozen program hear one more name, if it was not thawed on a busy machine.
+    private func expectFrozenHears(_ session: UserSession) throws {
+        guard try session.shell("echo $thawed") == "\n" else { return }
+        try session.shell("notify-lifecycle resume $two && notify-post com.example.n2")
+        try session.until("grep -q n2 \"$HOME/frozen\"")
+        #expect(try session.shell("cat \"$HOME/frozen\"") == "com.example.n1\ncom.example.n2\n")
     }
 
     @Test(arguments: busKinds)
@@ -31,10 +51,11 @@ struct HandingOverSessionTests {
             """
             while [[ ! -e "$HOME/done" ]]; do seq -f com.example.n%g 0 3 699; pause 0.01; done | notify-post - & poster=$!
             for i in $(seq \(Self.rounds)); do
+              begin
               systemctl --user restart notify-agent
               notify-post com.example.n700
               [[ $(notify-state com.example.state) == 42 ]] || wrong="the state is lost"
-              [[ $(sed -n 's/^State:[[:space:]]*\\(.\\).*/\\1/p' /proc/$two/status) == T ]] || wrong="it runs"
+              is_stopped $two || wrong="it runs"
             done
             touch "$HOME/done"; wait $poster; echo "$wrong"; [[ -z $wrong ]]
             """,
@@ -49,9 +70,7 @@ struct HandingOverSessionTests {
         #expect(Set(expected).subtracting(heard) == [])
         #expect(Set(heard).subtracting(expected) == [])
         #expect(heard.count == expected.count)
-        try session.shell("notify-lifecycle resume $two && notify-post com.example.n2")
-        try session.until("grep -q n2 \"$HOME/frozen\"")
-        #expect(try session.shell("cat \"$HOME/frozen\"") == "com.example.n1\ncom.example.n2\n")
+        try expectFrozenHears(session)
     }
 
     @Test(arguments: busKinds)
@@ -106,6 +125,7 @@ struct HandingOverSessionTests {
                 """
                 old=$(systemctl --user show -P MainPID notify-agent)
                 notify-post com.example.n\(100 + moment)
+                begin
                 systemctl --user restart --no-block notify-agent
                 new=; until { read -r new <"$group"; } 2>/dev/null; [[ $new && $new != "$old" ]]; do :; done
                 # Until then its manager waits for it, see vfork(2), and would be stopped as well.
@@ -114,7 +134,7 @@ struct HandingOverSessionTests {
                 kill -STOP $new
                 systemctl --user restart notify-agent
                 [[ $(notify-state com.example.state) == 42 ]] || wrong="the state is lost at moment \(moment)"
-                [[ $(sed -n 's/^State:[[:space:]]*\\(.\\).*/\\1/p' /proc/$two/status) == T ]] || wrong="it runs at moment \(moment)"
+                is_stopped $two || wrong="it runs at moment \(moment)"
                 notify-lifecycle status | grep -q 'naps:.*off' || wrong="naps are on at moment \(moment)"
                 echo "$wrong"; [[ -z $wrong ]]
                 """
@@ -125,9 +145,7 @@ struct HandingOverSessionTests {
         try session.until("grep -q last \"$HOME/heard\"")
         let expected = ["com.example.n1"] + (0..<moments).map { "com.example.n\(100 + $0)" } + ["com.example.last"]
         #expect(try session.shell("sort \"$HOME/heard\"") == expected.sorted().map { $0 + "\n" }.joined())
-        try session.shell("notify-lifecycle resume $two && notify-post com.example.n2")
-        try session.until("grep -q n2 \"$HOME/frozen\"")
-        #expect(try session.shell("cat \"$HOME/frozen\"") == "com.example.n1\ncom.example.n2\n")
+        try expectFrozenHears(session)
         #expect(try session.lines("limited") == 1)
     }
 
