@@ -540,7 +540,9 @@ def read_known():
         if not lines[0].startswith("#"):
             if len(lines) < 4 or lines[1][:2] != "- " or lines[2][:2] != "+ ":
                 sys.exit(f"{KNOWN} is not understood: {block}")
-            known["\n".join(lines[:3])] = " ".join(lines[3:])
+            # Outside of functions there is no place.
+            place = lines[0] + " " if lines[0].endswith(":") else lines[0]
+            known["\n".join([place, *lines[1:3]])] = " ".join(lines[3:])
     return known
 
 

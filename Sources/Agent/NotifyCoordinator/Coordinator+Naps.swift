@@ -82,9 +82,7 @@ extension Coordinator {
 
     /// A process has something to do before it can be stopped again.
     mutating func endNap(of id: ProcessID) {
-        guard let program = program(of: id) else { return }
-        perform(naps.mustRun(program))
-        mustReviewNaps = true
+        if let program = program(of: id) { perform(naps.mustRun(program)) }
     }
 
     /// Has programs stopped that are suspended by now.

@@ -283,6 +283,8 @@ extension Coordinator {
     /// A process has lost a connection.
     private mutating func processHasLost(_ id: ProcessID) {
         guard let process = directory[process: id] else { return }
+        // Its program may have run for it alone.
+        if !naps.isEmpty { mustReviewNaps = true }
         if process.connections.isEmpty, !process.facts.isWatched || !process.isWorthRemembering {
             forget(process)
         } else {
@@ -301,7 +303,6 @@ extension Coordinator {
 
     mutating func processEnded(_ id: ProcessID) {
         guard let process = directory[process: id] else { return }
-        directory[process: id]?.forgetWishes()
         for connection in process.connections.sorted() {
             if case .draining = directory[connection]?.parking { emit(.stopDraining(connection)) }
             remove(connection)

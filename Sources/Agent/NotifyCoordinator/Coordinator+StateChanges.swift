@@ -190,7 +190,7 @@ extension Coordinator {
         }
         if new == .background {
             endProxy(of: id)
-        } else if !proxies.subscribesAnything(for: id) {
+        } else if !proxies.subscribes(observer.subjects, for: id) {
             perform(proxies.subscribe(observer.subjects, for: id, of: observer.user))
         }
         if old != new { announce(id, from: old, to: new) }

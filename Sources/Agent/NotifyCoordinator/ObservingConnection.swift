@@ -168,10 +168,6 @@ struct ObservingProcess: Hashable {
 
     /// Whether it must be remembered although none of its connections observes.
     var isWorthRemembering: Bool { wish != nil || isReleased || report != nil }
-
-    mutating func forgetWishes() {
-        (wish, isReleased, report) = (nil, false, nil)
-    }
 }
 
 // What is kept for a connection that doesn't listen.

@@ -125,6 +125,14 @@ import Testing
         #expect(next.launcher.heritage(unrequested: []).map(\.heard) == [Subjects(names: [name], prefixes: [prefix])])
     }
 
+    @Test func `an entry that is off leaves nothing, as nothing is known of its program any more`() {
+        let left = heritage { ($0.heard.names, $0.recentStarts) = ([Self.name], [5]) }
+        var world = successor([left], at: 10)
+        #expect(world.launcher.heritage(unrequested: []) == [left])
+        world.take(.manager(obstacle: "gone"))
+        #expect(world.launcher.heritage(unrequested: []).isEmpty)
+    }
+
     @Test func `what programs hear is handed over in bounded number`() throws {
         let names = Set(try (0..<262_200).map { try NotifyName("com.example.n\($0)") })
         let next = successor([heritage { $0.heard.names = names }]) { $0.subjects.names = names }

@@ -217,6 +217,8 @@ import Testing
         world.post()
         #expect(world.launcher.reports[0].due == 1)
         world.take(.manager(obstacle: "gone"))
+        // Its sender was identified only now.
+        world.take(.heard(LauncherWorld.name, [world.id]))
         world.take(.manager(obstacle: nil))
         world.take(.activity(world.id, false))
         #expect(world.launcher.reports[0].due == 0 && world.starts.count == 1)
@@ -458,6 +460,30 @@ import Testing
         world.take(.conditions(world.id, hold: true))
         world.wait(2_000)
         #expect(world.starts.count == 1)
+    }
+
+    @Test func `an entry that has got conditions waits for them, and one that has lost them no more`() {
+        var world = LauncherWorld()
+        var entry = LaunchEntry(title: "a", action: .unit("a.service"))
+        entry.subjects.names = [LauncherWorld.name]
+        entry.conditions = [.init("com.example.ready", isNegated: false)]
+        world.take(.load([entry]))
+        world.post()
+        #expect(world.starts.isEmpty && world.launcher.reports[0].due == 1)
+        entry.conditions = []
+        world.take(.load([entry]))
+        #expect(world.starts.count == 1)
+    }
+
+    @Test func `a name is not heard while posts of it are dropped, whatever has started the program`() {
+        var world = LauncherWorld {
+            $0.conditions = [.init("com.example.ready", isNegated: false)]
+            $0.onBusy = .drop
+        }
+        world.post()
+        #expect(world.heard == Subjects(names: [LauncherWorld.name]))
+        world.take(.conditions(world.id, hold: true))
+        #expect(world.starts.count == 1 && world.heard.isEmpty)
     }
 
     @Test func `a condition holds for a state that is known`() {

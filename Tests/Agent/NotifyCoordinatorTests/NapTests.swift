@@ -213,6 +213,21 @@ private struct Desk {
         #expect(desk.world.frozenPrograms.isEmpty)
     }
 
+    @Test func `a process that has the focus often keeps no other of its program from being stopped`() {
+        var desk = Desk(Desk.rule("steam", depth: .frozen))
+        for pid: Int32 in [8] + Array(repeating: 7, count: 100) { desk.focus(Desk.process(pid, "steam")) }
+        desk.focus(NapTests.other)
+        desk.pass(10 * Desk.second)
+        #expect(desk.world.frozenPrograms.values.map(\.self) == [[7, 8]])
+    }
+
+    @Test func `a process without an application is a program, and so is what it has started`() {
+        let program = NapProgram(application: "", World.process(7))
+        #expect(Desk.process(7).belongs(to: program) && !Desk.process(7, startTime: 2).belongs(to: program))
+        #expect(Desk.process(8, ancestors: [7: 1]).belongs(to: program))
+        #expect(!Desk.process(8, ancestors: [7: 2]).belongs(to: program) && !Desk.process(8).belongs(to: program))
+    }
+
     @Test func `a program whose child has the focus or is in use is awake, and wakes with what is stopped with it`() {
         let keeps: Set<NapRule.Use> = [.audio, .fullscreen]
         var desk = Desk(Desk.rule("steam", depth: .frozen, keeps: keeps))
@@ -303,6 +318,19 @@ private struct Desk {
         desk.world.settle()
         #expect(desk.world.answers[call] == .registered(.suspended, pending: [], isComplete: false))
         #expect(desk.state(":1.2") == .suspended && desk.world.frozenPrograms == [NapTests.mail: [7]])
+    }
+
+    @Test func `a program that was woken for a new process is stopped again when that has ended`() throws {
+        var desk = try mail(Desk.rule("org.example.Mail", depth: .frozen))
+        desk.focus(NapTests.other)
+        desk.pass(10 * Desk.second)
+        #expect(desk.world.frozenPrograms == [NapTests.mail: [7]])
+        let process = World.process(8)
+        _ = try desk.world.register(":1.2", process, ["com.example.b"], application: "org.example.Mail")
+        #expect(desk.world.frozenPrograms.isEmpty)
+        desk.world.send(.processEnded(process))
+        desk.world.settle()
+        #expect(desk.world.frozenPrograms == [NapTests.mail: [7]])
     }
 
     @Test func `a program that objects in its last second is not stopped`() throws {

@@ -188,8 +188,8 @@ import Testing
                 .subscribed(ConnectionID(0), failure: "too many"), .subscribed(ConnectionID(1), failure: "too many"),
             ]
         )
-        #expect(!proxies.subscribesAnything(for: ConnectionID(0)))
-        #expect(proxies.subscribesAnything(for: ConnectionID(2)))
+        #expect(!proxies.subscribes(subjects[0], for: ConnectionID(0)))
+        #expect(proxies.subscribes(subjects[2], for: ConnectionID(2)))
     }
 
     @Test func `prefixes that differ only in their Unicode form are distinct`() throws {
@@ -325,7 +325,7 @@ import Testing
             #expect(removed.subtracting(["com.example.old"]).isEmpty)
             #expect(rules == new.names && ready.contains(ConnectionID(2)) && proxies.isAtRest)
             #expect(proxies.subscribers(of: shared[0]).byName == [ConnectionID(2)])
-            #expect(!proxies.subscribesAnything(for: ConnectionID(1)))
+            #expect(!proxies.subscribes(Subjects(names: [shared[0]]), for: ConnectionID(1)))
         }
     }
 
@@ -343,6 +343,34 @@ import Testing
             return names
         }
         #expect(released.count == ProxyParts().request && proxies.table.count == 0 && proxies.isAtRest)
+    }
+
+    @Test func `the bus is asked something if that is wanted, though it has all rules already`() {
+        var proxies = ProxySubscriptions()
+        let (id, subjects) = (ConnectionID(1), Subjects(names: ["com.example.a"]))
+        for case .subscribe(let ticket, _, _) in proxies.subscribe(subjects, for: id, of: 1_000) {
+            #expect(proxies.rulesAreSet(ticket, failure: nil) == [.subscribed(id, failure: nil)])
+        }
+        let effects = proxies.subscribe(subjects, for: id, of: 1_000, synchronizes: true)
+        guard case .subscribe(let ticket, [], [])? = effects.first, effects.count == 1 else {
+            Issue.record("\(effects)")
+            return
+        }
+        #expect(proxies.rulesAreSet(ticket, failure: nil) == [.subscribed(id, failure: nil)])
+        #expect(proxies.subscribe(subjects, for: id, of: 1_000) == [.subscribed(id, failure: nil)])
+    }
+
+    @Test func `nothing is left of a connection for which nothing is subscribed any more`() {
+        let subjects = Subjects(names: ["com.example.a"])
+        let rest = [ConnectionID(1), ConnectionID(2)].map { id in
+            var proxies = ProxySubscriptions()
+            for case .subscribe(let ticket, _, _) in proxies.subscribe(subjects, for: id, of: 1_000) {
+                _ = proxies.rulesAreSet(ticket, failure: nil)
+            }
+            _ = proxies.unsubscribeAll(for: id)
+            return proxies
+        }
+        #expect(rest[0] == rest[1])
     }
 
     @Test func `tables of prefixes differ if their content does`() {
@@ -389,7 +417,7 @@ private struct KeptProxies {
         proxies.subscribers(of: name)
     }
 
-    func subscribesAnything(for id: ConnectionID) -> Bool { proxies.subscribesAnything(for: id) }
+    func subscribes(_ subjects: Subjects, for id: ConnectionID) -> Bool { proxies.subscribes(subjects, for: id) }
 
     mutating func takeEffects() -> [ProxySubscriptions.Effect] {
         defer { effects = [] }

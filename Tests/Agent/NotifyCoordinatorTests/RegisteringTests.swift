@@ -41,11 +41,12 @@ import Testing
         _ = try world.register(":1.1", World.process(11), ["com.example.a", "com.example.b"])
         let id = try #require(world.coordinator.id(of: ":1.1"))
         let looks = world.looks
-        _ = try world.register(":1.1", World.process(11), ["com.example.b", "com.example.c"])
+        _ = try world.register(":1.1", World.process(11), ["com.example.b", "com.example.c"]) { $0.program = "b" }
         // Only the new watch now says whether its process is stopped.
         #expect(world.looks == looks + 1 && world.watched == [World.process(11)])
         #expect(world.begun == [id, id] && world.coordinator.totals.observers == 1)
         #expect(world.names(of: ":1.1") == ["com.example.b", "com.example.c"])
+        #expect(world.coordinator.directory[id]?.program == "b")
     }
 
     @Test func `a connection whose process can't be watched is not parked`() throws {
@@ -114,6 +115,40 @@ import Testing
         world.stepBus()
         world.send(.posted("com.example.a"))
         #expect(world.coordinator.directory[id]?.pending.contains("com.example.a") == true)
+    }
+
+    @Test func `a stopped program that is to be suspended is kept all it observes, though it has just added a name`()
+        throws
+    {
+        var world = World()
+        _ = try world.register(":1.1", World.process(11), ["com.example.a"])
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        world.send(.processStopped(World.process(11)))
+        world.settle()
+        _ = try world.set(":1.1", .background)
+        world.settle()
+        world.send(.addNames(world.call(), from: ":1.1", Subjects(names: ["com.example.b"])))
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        #expect(world.rules == ["com.example.a", "com.example.b"])
+        for name in ["com.example.a", "com.example.b"] as [NotifyName] {
+            world.send(.posted(name))
+            #expect(world.coordinator.directory[id]?.pending.contains(name) == true)
+        }
+    }
+
+    @Test func `a stopped program hears of what the bus has refused the agent, posted or not`() throws {
+        var world = World()
+        let process = World.process(11)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        world.ruleFailure = "too many rules"
+        world.send(.processStopped(process))
+        world.settle()
+        world.ruleFailure = nil
+        world.send(.processContinued(process))
+        let call = try world.register(":1.2", process, ["com.example.a"]) { $0.previous = ":1.1" }
+        world.settle()
+        #expect(world.answers[call] == .registered(.foreground, pending: ["com.example.a"], isComplete: true))
     }
 
     @Test func `a connection is told which states to remember only once it knows the agent`() throws {

@@ -70,6 +70,28 @@ import Testing
         #expect(!table.hasShrunk)
     }
 
+    @Test func `memory is given back each time that all posts have been read`() throws {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .foreground)
+        _ = try table.add(subjects(prefixes: ["x."]), to: "a")
+        for _ in 0..<2 {
+            for number in 0..<3_000 { _ = table.hear(RelayTable.Post(try name("x.n\(number)"), from: "")) }
+            _ = table.takeBatch(for: "a", limit: 3_000)
+            _ = table.batchIsRead(by: "a")
+            #expect(table.hasShrunk)
+            table.memoryIsGivenBack()
+        }
+    }
+
+    @Test func `names that wait may take up all of the room`() throws {
+        // Each takes its length and 64 bytes.
+        var table = RelayTable(room: 2 * (4 + 64))
+        _ = table.enter("a", of: process, in: .foreground)
+        _ = try table.add(subjects(prefixes: ["x."]), to: "a")
+        for text in ["x.n1", "x.n2", "x.n3"] { _ = table.hear(RelayTable.Post(try name(text), from: "")) }
+        #expect(table.waitingCount(of: "a") == 2 && table.droppedCount(of: "a") == 1)
+    }
+
     @Test func `one batch is sent at a time, and waiting callers are answered once it was read`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)
@@ -423,6 +445,17 @@ import Testing
         #expect(heard.names.count == 30 && heard.prefixes.isEmpty)
         heard.subtract(table.forget("a").unheard)
         #expect(heard.isEmpty && table.ruleCount == 0)
+    }
+
+    @Test func `a name takes no rule if a common prefix matches it, and leaves none when it is given up`() throws {
+        var cover = NameCover()
+        _ = cover.add(["com.example.a", "com.example.b"])
+        #expect(cover.remove(["com.example.a"], leaving: ["com.example.b"]).given == Subjects(names: ["com.example.a"]))
+        #expect(cover.rules == Subjects(names: ["com.example.b"]))
+        _ = cover.add(Set(try (0..<NameCover.limit).map { try name("com.example.n\($0)") }))
+        let rules = cover.rules
+        let prefix = try #require(rules.prefixes.first)
+        #expect(cover.add([try name(prefix.string + "x")]).asked.isEmpty && cover.rules == rules)
     }
 
     @Test func `what many names have in common is as long as possible, and whole characters`() {

@@ -362,6 +362,31 @@ import Testing
         guard case .value(0)? = try nameState(&world, "com.example.a") else { return #expect(Bool(false)) }
     }
 
+    @Test func `a process that has been stopped remembers no state, and one that could not be does`() throws {
+        for outcome in [.frozen, .failed("no such unit")] as [Event.FreezeOutcome] {
+            var world = World()
+            let ids = try (11...12).map { number in
+                _ = try world.register(":1.\(number)", World.process(Int32(number)), ["com.example.\(number)", "a.b"])
+                return try #require(world.coordinator.id(of: ":1.\(number)"))
+            }
+            _ = try setNameState(&world, "a.b", by: Self.own)
+            world.settle()
+            #expect(world.kept == [ids[0]: [["a.b 7"]]])
+            world.freezeOutcome = outcome
+            _ = try world.set(":1.11", .suspended, freezes: true)
+            while world.kernel.isEmpty, !world.isAtRest {
+                world.stepBus()
+                world.stepObservers()
+            }
+            // It may be stopped already.
+            _ = try setNameState(&world, "com.example.11", by: Self.own)
+            #expect(world.kept[ids[0]] == [["a.b 7"]])
+            world.settle()
+            #expect(world.kept[ids[0]]?.last == [outcome == .frozen ? "a.b 7" : "com.example.11 7"])
+            #expect(world.kept[ids[1]] == (outcome == .frozen ? [["a.b 7"]] : nil))
+        }
+    }
+
     @Test func `a program that may not set the state of a name is not asked to remember it`() throws {
         var world = World()
         _ = try world.register(":1.1", World.process(1, user: Self.other), ["user.uid.1000.a"])

@@ -73,6 +73,23 @@ import Testing
         #expect(machine.state == .foreground && machine.isSettled && !machine.isProxied)
     }
 
+    @Test func `a caller that asks for what is under way shares its outcome`() {
+        var machine = Transition<Int>(.foreground)
+        _ = machine.want(.suspended, by: [1])
+        #expect(machine.want(.suspended, by: [2]).isEmpty)
+        guard case .answer([1, 2], .failed)? = machine.namesAreSubscribed("too many rules").last, machine.isSettled
+        else {
+            return #expect(Bool(false))
+        }
+    }
+
+    @Test func `a caller that has been answered is not answered once more at the end`() {
+        var machine = Transition<Int>(.foreground)
+        _ = machine.want(.background, by: [1])
+        guard case .answer([1], .inForce)? = machine.observerAnswered(nil).last, case .answer([], _)? = machine.end.last
+        else { return #expect(Bool(false)) }
+    }
+
     @Test func `the end of a connection answers everyone`() {
         var machine = Transition<Int>(.foreground)
         _ = machine.want(.background, by: [1])

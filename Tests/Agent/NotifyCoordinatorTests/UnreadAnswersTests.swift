@@ -57,6 +57,16 @@ import Testing
         )
     }
 
+    @Test func `a user whose connections together have twice as much unread is not answered any more`() {
+        var answers = UnreadAnswers()
+        for number in 0..<128 {
+            #expect(!answers.isIgnored(":1.200", of: Owner(user: 1000)))
+            answers.hasAnswered(":1.\(number)", of: Owner(user: 1000), bytes: UnreadAnswers.ownerLimit / 64)
+        }
+        #expect(answers.isIgnored(":1.200", of: Owner(user: 1000)))
+        #expect(!answers.isIgnored(":1.201", of: Owner(user: 1001)))
+    }
+
     @Test func `what strangers leave unread keeps nobody out, and counts as their users' once they are known`() {
         var answers = UnreadAnswers()
         let stranger = UnreadAnswers.strangers

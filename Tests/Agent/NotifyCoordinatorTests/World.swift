@@ -24,6 +24,8 @@ struct World {
     /// The questions whether all changes are in force that have been answered.
     private(set) var changesInForce: [UInt64] = []
     private(set) var longestRequest = 0
+    /// Why the bus accepts no rule, if it does not.
+    var ruleFailure: String?
     /// Changes of states, as they were announced.
     private(set) var announced: [Effect.StateChange] = []
     /// Who has decided on the states of connections, as these were told.
@@ -116,9 +118,11 @@ struct World {
         case .awaitHeldBack(let id): bus.append(.nothingIsHeldBack(id))
         case .subscribe(let ticket, let names, let prefixes):
             longestRequest = max(longestRequest, names.count + prefixes.count)
-            for name in names { #expect(rules.insert(name).inserted, "\(name)") }
-            for prefix in prefixes { #expect(prefixRules.insert(prefix).inserted, "\(prefix)") }
-            bus.append(.rulesAreSet(ticket, failure: nil))
+            if ruleFailure == nil {
+                for name in names { #expect(rules.insert(name).inserted, "\(name)") }
+                for prefix in prefixes { #expect(prefixRules.insert(prefix).inserted, "\(prefix)") }
+            }
+            bus.append(.rulesAreSet(ticket, failure: ruleFailure))
         case .unsubscribe(let ticket, let names, let prefixes):
             longestRequest = max(longestRequest, names.count + prefixes.count)
             for name in names { #expect(rules.remove(name) != nil, "\(name)") }

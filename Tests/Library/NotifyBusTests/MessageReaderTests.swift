@@ -239,6 +239,31 @@ import Testing
         }
     }
 
+    @Test func `the room for a message that needed more is given up after it`() {
+        let reader = MessageReader()
+        post("a").withUnsafeBytes { reader.feed($0) }
+        let usual = reader.capacity
+        call(bodyLength: 500_000).withUnsafeBytes { reader.feed($0) }
+        guard case .message = reader.next(), case .message = reader.next() else {
+            return #expect(Bool(false))
+        }
+        #expect(reader.capacity > 500_000)
+        post("b").withUnsafeBytes { reader.feed($0) }
+        #expect(reader.capacity == usual)
+    }
+
+    @Test func `at the end of a stream, what hid behind the beginning of a message is found`() {
+        let reader = MessageReader(.anywhere)
+        var torn = post("a")
+        // It announces more than comes.
+        torn.replaceSubrange(4..<8, with: withUnsafeBytes(of: UInt32(2_000).littleEndian) { Array($0) })
+        (torn + post("b")).withUnsafeBytes { reader.feed($0) }
+        guard case .nothing = reader.next() else { return #expect(Bool(false)) }
+        reader.finish()
+        guard case .message(let message) = reader.next() else { return #expect(Bool(false)) }
+        #expect(Array(message.bytes) == post("b"))
+    }
+
     /// The beginning of a call, which says how long it is.
     private func beginning(ofCallOf length: Int) -> [UInt8] {
         var bytes = call(bodyLength: 24)

@@ -319,6 +319,39 @@ import Testing
         #expect(!known.take(.registered(agent: ":1.5", answer)).contains(.noteCutOff))
     }
 
+    @Test func `an addition that is not answered in time is confirmed, and the agent must know it before it suspends`()
+    {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.setState(.suspended, additions: 0, call(1)))
+        _ = scene.take(.barrierPassed(1))
+        _ = scene.take(.says(Self.statement))
+        #expect(scene.half.holdsConfirmations)
+        #expect(scene.take(.deadlinePassed) == [.confirmRegistrations])
+        #expect(!scene.half.holdsConfirmations)
+        #expect(scene.take(.setState(.suspended, additions: 0, call(2))) == [.postpone(call(2))])
+        #expect(scene.take(.setState(.suspended, additions: 1, call(3))) == [.askBarrier(2)])
+    }
+
+    @Test func `an agent that answers late is asked nothing more, and what it believes is passed on`() {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.decided("person", by: ":1.5"))
+        _ = scene.take(.ownerChanged(":1.6"))
+        _ = scene.take(.found(search: 2, agent: ":1.6"))
+        _ = scene.take(.asks(request: 1))
+        #expect(scene.take(.deadlinePassed).contains(.fail(request: 1)))
+        let effects = scene.take(.registered(agent: ":1.6", Answer(state: .foreground, pending: [])))
+        #expect(effects == [.setDeadline(nil)])
+        _ = scene.take(.ownerChanged(":1.7"))
+        guard case .register(_, let registration)? = scene.take(.found(search: 3, agent: ":1.7")).first else {
+            return #expect(Bool(false))
+        }
+        #expect(registration.decider == "person")
+    }
+
     @Test func `nothing is left of missed names that were delivered`() {
         var missed = MissedNames()
         missed.keep(["com.example.a", "com.example.b"])

@@ -179,8 +179,6 @@ struct Launch: Hashable {
         self.entry = entry
         due.remove { !entry.subjects.contains($0) }
         missed.remove { !entry.subjects.contains($0) }
-        if case .off = phase { return }
-        follow(&effects)
         goOn(now, &effects)
         follow(&effects)
     }
@@ -188,7 +186,6 @@ struct Launch: Hashable {
     /// Its conditions hold from now on, or not any more.
     mutating func allow(_ isAllowed: Bool, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         self.isAllowed = isAllowed
-        if case .off = phase { return }
         goOn(now, &effects)
         follow(&effects)
     }

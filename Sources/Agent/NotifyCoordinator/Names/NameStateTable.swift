@@ -35,8 +35,7 @@ package struct NameStateTable: Hashable {
 
     /// Those of these names that have one.
     func known(among names: Set<NotifyName>) -> [NotifyName] {
-        if entries.isEmpty { return [] }
-        return entries.count < names.count ? entries.keys.filter(names.contains) : names.filter { entries[$0] != nil }
+        entries.count < names.count ? entries.keys.filter(names.contains) : names.filter { entries[$0] != nil }
     }
 
     func isPinned(_ name: NotifyName) -> Bool { pinned[name] != nil }

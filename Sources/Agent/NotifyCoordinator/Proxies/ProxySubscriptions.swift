@@ -43,7 +43,7 @@ struct ProxySubscriptions: Hashable {
         var ticket: Ticket?
 
         var isDone: Bool { names.isEmpty && prefixes.isEmpty }
-        var isOver: Bool { isDone && ticket == nil && !isAwaited && subscribed.isEmpty && wanted.isEmpty }
+        var isOver: Bool { isDone && ticket == nil && !isAwaited && subscribed.isEmpty }
     }
 
     private struct Request: Hashable {
@@ -70,7 +70,10 @@ struct ProxySubscriptions: Hashable {
         self.parts = parts
     }
 
-    func subscribesAnything(for id: ConnectionID) -> Bool { works[id].map { !$0.wanted.isEmpty } ?? false }
+    /// Whether all of these are subscribed to, or about to be.
+    func subscribes(_ subjects: Subjects, for id: ConnectionID) -> Bool {
+        subjects.subtracting(works[id]?.wanted ?? Subjects()).isEmpty
+    }
 
     func subscribed(for id: ConnectionID) -> Subjects { works[id]?.subscribed ?? Subjects() }
 

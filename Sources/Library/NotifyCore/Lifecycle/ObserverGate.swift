@@ -69,10 +69,7 @@ struct ObserverGate: Hashable {
     /// Lets posts pass again. It is in effect when every later post is heard.
     mutating func open(for waiter: Waiter, _ effects: inout [Effect]) {
         aim = .foreground
-        if position == .open {
-            publish(.foreground, &effects)
-            return finish([waiter], &effects)
-        }
+        if position == .open { return finish([waiter], &effects) }
         openingWaiters.append(waiter)
         guard position == .closed else { return }
         position = .opening

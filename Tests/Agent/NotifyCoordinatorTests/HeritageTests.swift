@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+import Testing
+
+@testable import NotifyCoordinator
+
+/// What an agent leaves to the next one about connections that hear nothing.
+@Suite struct HeritageTests {
+    private static let process = World.process(11)
+
+    /// A suspended connection, as it is handed over.
+    private func connection(
+        _ decision: Decision,
+        _ name: String = ":1.1",
+        _ change: (inout Heritage.Connection) -> Void = { _ in }
+    ) -> Heritage.Connection {
+        var connection = Heritage.Connection(process: Self.process)
+        (connection.name, connection.subjects) = (name, Subjects(names: ["com.example.a"]))
+        connection.decision = decision
+        change(&connection)
+        return connection
+    }
+
+    private func inherit(_ heritage: Heritage, _ world: inout World, application: String = "") {
+        world.send(.inherit(heritage, [Newcomer.ProcessFacts(id: Self.process, application: application)]))
+        world.settle()
+    }
+
+    @Test func `what an agent has taken over and not changed it hands over as it was`() {
+        var heritage = Heritage()
+        heritage.connections = [
+            connection(Decision(.suspended, by: .program)) { connection in
+                (connection.program, connection.person) = ("reader", .foreground)
+                (connection.pending, connection.dropped, connection.reportedDropped) = (["com.example.a"], 3, 2)
+                (connection.since, connection.followsDesktop) = (5, true)
+            },
+            connection(Decision(.suspended, by: .program), ":1.2") { connection in
+                (connection.isParked, connection.stateAfterParking) = (true, .suspended)
+            },
+        ]
+        var process = Heritage.Process(Self.process)
+        process.report = .suspended
+        heritage.processes = [process]
+        heritage.states = [Heritage.State(name: "com.example.a", entry: NameStateTable.Entry(value: 7, stamp: 0))]
+        // What a person has set does not count as long as the configuration makes an exception of it.
+        var world = World { $0.exemptApplications = ["org.example.App"] }
+        inherit(heritage, &world, application: "org.example.App")
+        #expect(world.coordinator.heritage == heritage)
+    }
+
+    @Test func `a connection of a program that napped is resumed once it has registered with an agent without naps`()
+        throws
+    {
+        var heritage = Heritage()
+        heritage.connections = [connection(Decision(.suspended, by: Naps.decider))]
+        var world = World()
+        inherit(heritage, &world)
+        let id = try #require(world.coordinator.id(of: ":1.1"))
+        // It does not know this agent yet.
+        #expect(world.states[id] == nil)
+        _ = try world.register(":1.1", Self.process, ["com.example.a"]) { statement in
+            (statement.state, statement.decider) = (.suspended, Naps.decider.name)
+        }
+        world.settle()
+        #expect(world.states[id] == .foreground && world.coordinator.directory[id]?.state == .foreground)
+    }
+
+    @Test(arguments: [nil, "too many rules"])
+    func `what a connection has missed is complete only if the bus lets the next agent hear its names`(
+        failure: String?
+    ) throws {
+        var heritage = Heritage()
+        heritage.connections = [connection(Decision(.suspended, by: .person)) { $0.person = .suspended }]
+        var world = World()
+        world.ruleFailure = failure
+        inherit(heritage, &world)
+        world.ruleFailure = nil
+        let call = try world.register(":1.1", Self.process, ["com.example.a"]) { statement in
+            (statement.state, statement.decider) = (.suspended, "person")
+        }
+        world.settle()
+        #expect(world.answers[call] == .registered(.suspended, pending: [], isComplete: failure == nil))
+    }
+
+    @Test func `no more connections are taken over than a user may have`() {
+        var heritage = Heritage()
+        heritage.connections = (1...3).map { connection(Decision(.suspended, by: .person), ":1.\($0)") }
+        var quotas = Quotas()
+        quotas.connections = 2
+        var world = World(quotas)
+        inherit(heritage, &world)
+        #expect(world.coordinator.directory.observers.count == 2)
+    }
+
+    @Test func `a connection that hears by the relay is not handed over, as the relay says what it has missed`() throws
+    {
+        var world = World()
+        _ = try world.register(":1.1", Self.process, ["com.example.a"], isRelayed: true)
+        _ = try world.set(":1.1", .suspended)
+        world.settle()
+        #expect(world.states.values.map(\.self) == [.suspended] && world.coordinator.heritage.connections.isEmpty)
+    }
+}
