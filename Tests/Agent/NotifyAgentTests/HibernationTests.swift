@@ -38,15 +38,16 @@ struct HibernationTests {
                 }
                 """
             try folder.write(source, to: "clock.c")
-            let result = try run("cc", ["-shared", "-fPIC", "-o", library, folder.path + "/clock.c"])
+            let result = try run("cc", ["-shared", "-fPIC", "-o", folder.path + "/clock.so", folder.path + "/clock.c"])
             try #require(result.status == 0, "\(result.errorOutput)")
         }
 
         deinit { logind.end() }
 
-        private var library: String { folder.path + "/clock.so" }
-
-        var environment: [String: String?] { ["DBUS_SYSTEM_BUS_ADDRESS": bus.address, "LD_PRELOAD": library] }
+        /// A path in `LD_PRELOAD` can't contain spaces.
+        var environment: [String: String?] {
+            ["DBUS_SYSTEM_BUS_ADDRESS": bus.address, "LD_PRELOAD": "clock.so", "LD_LIBRARY_PATH": folder.path]
+        }
 
         /// It has slept for another hour.
         func sleep() throws {

@@ -9,8 +9,9 @@ import Testing
 @Suite struct RunEndTests {
     /// Ways in which a command may have something else do its work.
     private static let lines = [
-        "$WORK; true", "$WORK & wait", "$WORK | cat; true", "(sh -c '$WORK; true'); true", "setsid $WORK; true",
-        "(setsid $WORK &); read never", "trap '' TERM; $WORK; true", "setsid -f $WORK",
+        #""$WORK"; true"#, #""$WORK" & wait"#, #""$WORK" | cat; true"#, #"(sh -c '"$WORK"; true'); true"#,
+        #"setsid "$WORK"; true"#, #"(setsid "$WORK" &); read never"#, #"trap '' TERM; "$WORK"; true"#,
+        #"setsid -f "$WORK""#,
     ]
 
     /// A command that works for long: it says its number, and complains if another one is at work.
@@ -73,7 +74,7 @@ import Testing
         #expect(!result.output.contains("two at once"))
     }
 
-    @Test(arguments: ["$WORK; true", "setsid $WORK; true", "setsid -f $WORK"])
+    @Test(arguments: [#""$WORK"; true"#, #"setsid "$WORK"; true"#, #"setsid -f "$WORK""#])
     func `restart kills after 5 seconds what does not end, wherever it is`(line: String) throws {
         let bus = try PrivateBus(busKinds[0])
         let folder = try TemporaryFolder()
@@ -92,7 +93,7 @@ import Testing
         #expect(isGone(second[1]))
     }
 
-    @Test(arguments: ["$WORK; true", "setsid -f $WORK"], [false, true])
+    @Test(arguments: [#""$WORK"; true"#, #"setsid -f "$WORK""#], [false, true])
     func `SIGTERM returns when nothing is left, within 6 seconds`(line: String, isStubborn: Bool) throws {
         let bus = try PrivateBus(busKinds[0])
         let folder = try TemporaryFolder()

@@ -23,8 +23,10 @@ struct HoldTests {
             try logind.setLongestDelay(microseconds: limit * 1_000_000)
             scene = try Scene(kind, environment: ["DBUS_SYSTEM_BUS_ADDRESS": logind.bus.address])
             folder = try TemporaryFolder()
-            let script =
-                "cd \(folder.path); echo begin; until rm finish 2>/dev/null || ! [ -e $PWD ]; do sleep 0.02; done; echo end"
+            let script = """
+                cd \(shellWord(folder.path)); echo begin
+                until rm finish 2>/dev/null || ! [ -e "$PWD" ]; do sleep 0.02; done; echo end
+                """
             // The agent takes the lock for an observer that is not live yet, too.
             waiting = try scene.bus.startWaiting(["-q", "-f", "--hold", Night.name, "--", "sh", "-c", script])
             #expect(try waitUntil { try self.logind.delays() == ["sleep"] })

@@ -12,7 +12,7 @@ struct KernelEventTests {
     func `a time zone set as timedated does it is one post each time`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--mount"])
         try scene.shell("mkdir etc; ln -s /usr/share/zoneinfo/UTC etc/localtime")
-        try scene.inside("-m", script: "mount --bind \(scene.folder.path)/etc /etc")
+        try scene.inside("-m", script: "mount --bind \(shellWord(scene.folder.path))/etc /etc")
         let (heard, observation) = try scene.observe("com.apple.system.timezone")
         for (index, zone) in ["Europe/Berlin", "Asia/Tokyo", "UTC", "Europe/Berlin"].enumerated() {
             try scene.shell("ln -s ../usr/share/zoneinfo/\(zone) etc/.new; mv -T etc/.new etc/localtime")
@@ -44,7 +44,7 @@ struct KernelEventTests {
         let mounts = try scene.observe("com.apple.system.kernel.mount")
         let changes = try scene.observe("com.apple.system.kernel.mountupdate")
         let unmounts = try scene.observe("com.apple.system.kernel.unmount")
-        let place = scene.folder.path
+        let place = shellWord(scene.folder.path)
         for round in 1...3 {
             try scene.inside("-m", script: "mount -t tmpfs none \(place)")
             #expect(mounts.heard.wait(for: round))
@@ -124,7 +124,7 @@ struct KernelEventTests {
     @Test(arguments: anyBusKind())
     func `each change of a file that is mounted from elsewhere is one post`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--mount"], configuration: "file = com.example.one FOLDER/one\n")
-        let folder = scene.folder.path
+        let folder = shellWord(scene.folder.path)
         try scene.shell("mkdir elsewhere; : >elsewhere/one; echo nameserver 192.0.2.1 >elsewhere/resolv.conf; : >one")
         try scene.inside("-m", script: "mount --bind \(folder)/elsewhere/one \(folder)/one")
         try scene.inside("-m", script: "mount --bind \(folder)/elsewhere/resolv.conf /etc/resolv.conf")
@@ -147,7 +147,7 @@ struct KernelEventTests {
         throws
     {
         let scene = try EventScene(kind, ["--mount"], configuration: "file = com.example.one FOLDER/stick/one\n")
-        let folder = scene.folder.path
+        let folder = shellWord(scene.folder.path)
         try scene.shell("mkdir stick disk; echo before >disk/one")
         let (heard, observation) = try scene.observe("com.example.one")
         try scene.waitUntilLive("com.example.one")

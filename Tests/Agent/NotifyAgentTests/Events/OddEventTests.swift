@@ -30,7 +30,7 @@ import Testing
     func `a time zone is followed through an absolute link as well`(kind: BusKind) throws {
         let scene = try EventScene(kind, ["--mount"])
         try scene.shell("mkdir etc; ln -s /usr/share/zoneinfo/UTC etc/localtime")
-        try scene.inside("-m", script: "mount --bind \(scene.folder.path)/etc /etc")
+        try scene.inside("-m", script: "mount --bind \(shellWord(scene.folder.path))/etc /etc")
         let zone = try scene.observe("com.apple.system.timezone")
         for (index, name) in ["Europe/Berlin", "Asia/Tokyo", "UTC"].enumerated() {
             try scene.shell("ln -s /usr/share/zoneinfo/\(name) etc/.new; mv -T etc/.new etc/localtime")
