@@ -64,6 +64,9 @@ extension CommandFailure {
         switch fault.name {
         case _ where fault.saysNoAgent:
             self = .noAgent(on: bus)
+        case _ where fault.saysForeignAgent:
+            let reason = "the lifecycle agent on this bus is not used: \(fault.message)"
+            self.init(reason, code: .unavailable, isLasting: true)
         case _ where fault.saysUnanswered:
             self.init("the agent went away before it answered", code: .unavailable, isLasting: true)
         case _ where fault.isLossOfBus:

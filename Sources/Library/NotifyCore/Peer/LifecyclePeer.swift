@@ -398,16 +398,13 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
                 }
             }
         }
-        link.findUser(of: owner) { [self] answer in
-            link.findOwnUser { [self] own in
-                if answer.isOfLostConnection || own.isOfLostConnection { return }
-                let (user, own) = (try? answer.get(), try? own.get())
-                let isTrusted = user == 0 || user != nil && user == own
-                if !isTrusted {
-                    let reason = "it belongs neither to root nor to this user"
-                    contact.withLock { $0 = .absent(reason: reason) }
-                }
-                found(isTrusted ? owner : nil, search)
+        link.checkAgent(owner) { [self] check in
+            switch check {
+            case .success: found(owner, search)
+            case .failure(let fault):
+                if fault.isOfLostConnection { return }
+                contact.withLock { $0 = AgentContact(fault) }
+                found(nil, search)
             }
         }
     }
