@@ -13,14 +13,8 @@ extension CommandFailure {
                 isLasting: true
             )
         }
-        let option =
-            switch bus?.kind {
-            case .system: " --system"
-            case .address(let address): " --address '\(address)'"
-            case .session, nil: ""
-            }
         return CommandFailure(
-            "no lifecycle agent runs on this bus; start one with notify-agent\(option)",
+            "no lifecycle agent runs on this bus; start one with \(AgentHint.command(for: bus))",
             code: .unavailable,
             isLasting: true
         )
