@@ -8,7 +8,7 @@ import NotifyCore
 /// cost a connection on machines where it is not needed.
 enum RelayRequest {
     private enum Event {
-        case answer(Result<Acknowledgement, BusFault>)
+        case answer(BusAnswer)
         case lost(NotifyBusError)
     }
 
@@ -20,7 +20,7 @@ enum RelayRequest {
         var keepsConnection: Bool { false }
 
         func linkIsReady(_ link: BusLink) {
-            link.call(AgentInterface.OpenRelay(), activates: true) { [mailbox] answer in
+            link.callAgent(AgentInterface.OpenRelay(), activates: true) { [mailbox] answer in
                 mailbox.put(.answer(answer))
             }
         }
@@ -41,6 +41,9 @@ enum RelayRequest {
             defer { try? center.close(timeout: nil) }
             switch mailbox.next(until: Deadline(after: timeLimit)) {
             case .answer(.success): return .done
+            case .answer(.failure(let fault)) where fault.saysForeignAgent:
+                diagnostics.error("the lifecycle agent on this bus is not used: \(fault.message)")
+                return .unavailable
             case .answer(.failure(let fault)):
                 diagnostics.error("the agent did not open the relay: \(fault.message)")
                 return fault.saysGone || fault.saysNotStarted ? .unavailable : .failed

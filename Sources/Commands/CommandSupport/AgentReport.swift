@@ -3,29 +3,48 @@
 package import NotifyCore
 import NotifyNames
 
-/// What `-v` says about the lifecycle agent: that it did not answer, or which of the names it does not post at present.
+/// What `-v` says about the lifecycle agent: that it did not answer, or which of the names are not posted at present, because
+/// of their sources or because there is no agent.
 package struct AgentReport {
     private let center: NotifyCenter
-    private let hint: String
+    private let bus: NotifyCenter.Bus
+    private var hint: String { AgentHint.text(for: bus) }
 
     package init(_ center: NotifyCenter, _ bus: NotifyCenter.Bus) {
         self.center = center
-        hint = AgentHint.text(for: bus)
+        self.bus = bus
     }
 
-    /// Nothing if all is well, or there is no agent at all.
+    /// Nothing if all is well, or if there is no agent and none of the names is an event.
     package func lines(for names: [NotifyName]) -> [String] {
         switch center.agentContact {
         case .asked, .silent: ["the lifecycle agent did not answer; until it does, every post is heard\(hint)"]
-        case .absent(let reason): reason.map { ["the lifecycle agent is not used: \($0)\(hint)"] } ?? []
+        case .absent(let reason): absence(reason, names)
         case .unknown: []
         case .present: obstacles(to: names)
         }
     }
 
+    /// - Parameter reason: why the agent is not used; nil if there is none.
+    private func absence(_ reason: String?, _ names: [NotifyName]) -> [String] {
+        let events = names.filter { !agentEvents(among: [$0]).isEmpty }.map { "'\($0)'" }
+        let list = events.count > 1 ? events.dropLast().joined(separator: ", ") + " and " : ""
+        let consequence = events.last.map { list + $0 + (events.count > 1 ? " are not posted" : " is not posted") }
+        if let reason {
+            let line = "the lifecycle agent is not used: \(reason)\(hint)"
+            return [line] + (consequence.map { ["\($0) without the agent"] } ?? [])
+        }
+        // In a sandbox it may only be out of sight, which is said anyway.
+        guard let consequence, bus.isWhole else { return [] }
+        return ["no lifecycle agent runs on this bus, so \(consequence); start one with \(AgentHint.command(for: bus))"]
+    }
+
     /// Which of the names are not posted at present, and why: a line each.
-    package func obstacles(to names: [NotifyName]) -> [String] {
-        SystemEvent.all.filter { $0.source != nil && names.contains($0.name) }.compactMap(line)
+    package func obstacles(to names: [NotifyName]) -> [String] { agentEvents(among: names).compactMap(line) }
+
+    /// The events that the agent posts.
+    private func agentEvents(among names: [NotifyName]) -> [SystemEvent] {
+        SystemEvent.all.filter { $0.source != nil && names.contains($0.name) }
     }
 
     /// Why an event is not posted; nil if it is.

@@ -44,4 +44,13 @@ package enum AgentHint {
         case .address: ""
         }
     }
+
+    /// The command that starts one.
+    package static func command(for bus: NotifyCenter.Bus?) -> String {
+        switch (bus ?? .session).kind {
+        case .session: "notify-agent"
+        case .system: "notify-agent --system"
+        case .address(let address): "notify-agent --address '\(address)'"
+        }
+    }
 }

@@ -46,7 +46,8 @@ struct AgentConnection {
     /// agent that does not answer for that long as absent.
     private static let takeover = Duration.seconds(2)
 
-    /// Calls a method of the agent, which the bus starts if necessary and possible, and returns its reply.
+    /// Calls a method of the agent, which the bus starts if necessary and possible, and returns its reply. Another user's
+    /// agent is not called.
     ///
     /// If the agent goes away before it answers, the call is made again: whatever was done of it can be done twice, and
     /// another agent may be taking over. The same applies if that does not know the target yet.
@@ -92,14 +93,7 @@ struct AgentConnection {
 
     private func ask<Call: ProtocolCall>(_ call: Call, until deadline: Deadline) throws(CommandFailure) -> BusAnswer {
         var answer: BusAnswer?
-        link.call(
-            AgentInterface.name,
-            path: AgentInterface.path,
-            interface: AgentInterface.name,
-            member: Call.member,
-            call.arguments,
-            activates: true
-        ) { answer = $0 }
+        link.callAgent(call, activates: true) { answer = $0 }
         serve(until: deadline) { answer != nil }
         if peer.loss != nil { throw .lostBus }
         guard let answer else { throw .lateAgent(on: settings.common.bus) }

@@ -13,14 +13,8 @@ extension CommandFailure {
                 isLasting: true
             )
         }
-        let option =
-            switch bus?.kind {
-            case .system: " --system"
-            case .address(let address): " --address '\(address)'"
-            case .session, nil: ""
-            }
         return CommandFailure(
-            "no lifecycle agent runs on this bus; start one with notify-agent\(option)",
+            "no lifecycle agent runs on this bus; start one with \(AgentHint.command(for: bus))",
             code: .unavailable,
             isLasting: true
         )
@@ -64,6 +58,9 @@ extension CommandFailure {
         switch fault.name {
         case _ where fault.saysNoAgent:
             self = .noAgent(on: bus)
+        case _ where fault.saysForeignAgent:
+            let reason = "the lifecycle agent on this bus is not used: \(fault.message)"
+            self.init(reason, code: .unavailable, isLasting: true)
         case _ where fault.saysUnanswered:
             self.init("the agent went away before it answered", code: .unavailable, isLasting: true)
         case _ where fault.isLossOfBus:

@@ -100,7 +100,9 @@ struct WatchCommand {
         listDeadline = Deadline(after: .seconds(1))
         let mailbox = mailbox
         center.perform { link in
-            link.call(AgentInterface.List()) { answer in mailbox.put(.listed(try? answer.get().connections)) }
+            link.callAgent(AgentInterface.List()) { answer in
+                mailbox.put(.listed(try? answer.reading(AgentInterface.List.self).get().connections))
+            }
         }
     }
 

@@ -17,7 +17,8 @@ final class Feed: Sendable {
         var posters: [String: PostingProcess] = [:]
         /// The connections about which the bus was asked.
         var asked: Set<String> = []
-        var observers: [AgentInterface.ListEntry]??
+        /// The agent's last reply.
+        var observers: Result<[AgentInterface.ListEntry], BusFault>?
         var isBusAway: Bool?
         /// When to ask the agent next, on the monotonic clock.
         var nextQuestion: Int64?
@@ -185,10 +186,10 @@ final class Feed: Sendable {
 
     private func ask() {
         agent.perform { [self] link in
-            link.call(AgentInterface.List()) { answer in
-                let observers = try? answer.get().connections
+            link.callAgent(AgentInterface.List()) { answer in
+                let observers = answer.reading(AgentInterface.List.self).map(\.connections)
                 self.contents.withLock { contents in
-                    contents.observers = .some(observers)
+                    contents.observers = observers
                     contents.isAsking = false
                 }
                 self.wakeup.signal()
@@ -239,7 +240,7 @@ final class Feed: Sendable {
         if contents.isOnAnotherBus { model.forgetSenders() }
         for (name, sender) in contents.senders { model.note(sender: sender, of: name) }
         let namesPoster = model.learn(contents.posters)
-        if let observers = contents.observers { model.observers = observers }
+        if let observers = contents.observers { model.learn(observers) }
         if let isAway = contents.isBusAway { model.isBusAway = isAway }
         return !contents.counts.isEmpty || namesPoster || contents.observers != nil || contents.isBusAway != nil
             || contents.isOnAnotherBus

@@ -60,7 +60,9 @@ struct Model {
     private(set) var others: UInt64 = 0
     /// The processes behind the connections that may post.
     private var posters: [String: PostingProcess] = [:]
-    var observers: [AgentInterface.ListEntry]?
+    private(set) var observers: [AgentInterface.ListEntry]?
+    /// Whether the agent is another user's, which is not asked.
+    private(set) var isAgentForeign = false
     var isBusAway = false
     /// Whether the agent can't be seen, whether there is one or not.
     let isInSandbox: Bool
@@ -99,6 +101,15 @@ struct Model {
         if posters.count > Model.limit { posters = posters.filter { senders.contains($0.key) } }
         posters.merge(news) { $1 }
         return news.keys.contains { senders.contains($0) }
+    }
+
+    /// The agent has replied, or there is none to be asked.
+    mutating func learn(_ answer: Result<[AgentInterface.ListEntry], BusFault>) {
+        (observers, isAgentForeign) = (nil, false)
+        switch answer {
+        case .success(let list): observers = list
+        case .failure(let fault): isAgentForeign = fault.saysForeignAgent
+        }
     }
 
     /// The unique names stand for other connections now.

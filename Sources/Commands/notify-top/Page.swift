@@ -63,8 +63,9 @@ struct Page {
     }
 
     private var noAgent: String {
-        model.isInSandbox
-            ? "Observers unknown: the lifecycle agent can't be seen from a sandbox."
+        if model.isInSandbox { return "Observers unknown: the lifecycle agent can't be seen from a sandbox." }
+        return model.isAgentForeign
+            ? "Observers unknown: the lifecycle agent on this bus belongs to another user."
             : "Observers unknown: no lifecycle agent is running on this bus."
     }
 

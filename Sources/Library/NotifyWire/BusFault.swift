@@ -12,9 +12,12 @@ package struct BusFault: Error, Sendable {
         self.message = message
     }
 
-    package static func accessDenied(_ message: String) -> BusFault {
-        BusFault(name: "org.freedesktop.DBus.Error.AccessDenied", message: message)
-    }
+    private static let denial = "org.freedesktop.DBus.Error.AccessDenied"
+
+    package static func accessDenied(_ message: String) -> BusFault { BusFault(name: denial, message: message) }
+
+    /// Whether the caller may not do this.
+    package var saysDenied: Bool { name == BusFault.denial }
 
     package static let noReply = "org.freedesktop.DBus.Error.NoReply"
 

@@ -30,7 +30,10 @@
         private let name: NotifyName
         private let center: NotifyCenter
         private let poster: CommitPoster
-        private let isRefreshDue = Atomic(false)
+        private let runCount = Atomic(0)
+        /// The runs that wait for the refresh that is due, by number, and how to tell them that it has failed; none if no
+        /// refresh is due.
+        private let waiting = Mutex<[Int: @Sendable (any Error) -> Void]>([:])
 
         /// Begins to post. Waits for its turn on the writer's queue.
         ///
@@ -56,6 +59,8 @@
         ///
         /// They also look again at its beginning, when the bus is back, and when the program comes to the foreground.
         ///
+        /// Several may run at once. One look at the database serves all that wait for it, and if it fails, all of them throw.
+        ///
         /// - Throws: what `NotifyCenter.addObserver(for:_:ignoringOwnPosts:using:)` throws, except `cancelled`, and what the
         ///   database throws.
         public func run() async throws {
@@ -68,9 +73,10 @@
 
         private func refreshWhenTold() async throws {
             let (failures, failure) = AsyncThrowingStream.makeStream(of: Never.self)
+            let number = runCount.add(1, ordering: .relaxed).newValue
             do {
                 try await center.hintAtLooking(for: .name(name), ignoringOwnPosts: true) { [self] in
-                    refresh { failure.finish(throwing: $0) }
+                    refresh(for: number) { failure.finish(throwing: $0) }
                 } closed: {
                     failure.finish()
                 } during: {
@@ -80,11 +86,18 @@
         }
 
         /// Straight from the center's thread to the writer's queue: a task in between would take as long as the post itself.
-        private func refresh(failed: @escaping @Sendable (any Error) -> Void) {
-            // One that has not begun sees what this one would.
-            guard !isRefreshDue.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        private func refresh(for run: Int, failed: @escaping @Sendable (any Error) -> Void) {
+            // One that has not begun sees what this one would, and if it fails, this run has failed, too.
+            let isDue = waiting.withLock { waiting in
+                defer { waiting[run] = failed }
+                return !waiting.isEmpty
+            }
+            if isDue { return }
             writer.asyncWriteWithoutTransaction { [self] database in
-                isRefreshDue.store(false, ordering: .sequentiallyConsistent)
+                let runs = waiting.withLock { waiting in
+                    defer { waiting = [:] }
+                    return waiting
+                }
                 do {
                     // Without a statement in it, it takes no lock of the file, and waits for no other process.
                     try database.inTransaction(.deferred) {
@@ -92,7 +105,7 @@
                         return .commit
                     }
                 } catch {
-                    failed(error)
+                    for failed in runs.values { failed(error) }
                 }
             }
         }

@@ -55,9 +55,17 @@ final class RelayScene: Sendable {
 
     /// Kills the agent, and the relay with it, and starts others.
     func restartAgent() throws {
+        try killAgent()
+        try startAgentAgain()
+    }
+
+    func killAgent() throws {
         let old = agent.withLock { $0 }
         old.send(signal: SIGKILL)
         _ = try old.wait()
+    }
+
+    func startAgentAgain() throws {
         let new = try RelayScene.startAgent(bus, configuration)
         agent.withLock { $0 = new }
         try openRelay()

@@ -83,6 +83,66 @@ import Testing
         #expect(agent.calls.count == 0)
     }
 
+    @Test(arguments: busKinds)
+    func `without an agent, -v says that an event is not posted, and how to start one`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let live = "notify-wait: the observer is live\n"
+        let advice = "; start one with notify-agent --address '\(bus.address)'\n"
+        let one = try bus.startWaiting(["-v", "com.apple.screenIsLocked", "end"])
+        let three = try bus.startWaiting([
+            "-v", "org.notifybus.session.lock", "end", "com.apple.system.hostname", "com.apple.system.timezone",
+        ])
+        let quiet = try bus.startWaiting(["com.apple.screenIsLocked", "end"])
+        // Nothing but this command, and no program, posts these.
+        let literal = try bus.startWaiting(["-v", "org.notifybus.session.locks", "end"])
+        try bus.makeCenter().postOnceConnected("end")
+        #expect(
+            try one.wait().errorOutput == live
+                + "notify-wait: no lifecycle agent runs on this bus, so 'com.apple.screenIsLocked' is not posted"
+                + advice
+        )
+        #expect(
+            try three.wait().errorOutput == live
+                + "notify-wait: no lifecycle agent runs on this bus, so 'org.notifybus.session.lock', "
+                + "'com.apple.system.hostname' and 'com.apple.system.timezone' are not posted" + advice
+        )
+        #expect(try quiet.wait().errorOutput == "")
+        #expect(!(try literal.wait().errorOutput.contains("agent")))
+        // The session's and the system's need no address.
+        let hint = "; start one with notify-agent\n"
+        #expect(try said(on: bus, ["-v", "com.apple.screenIsLocked"], until: "agent\n").hasSuffix("not posted" + hint))
+    }
+
+    @Test(arguments: anyBusKind())
+    func `an event that an agent that is not used would post is named, too`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        // It takes no descriptors, and the bus says so in its place.
+        let agent = try FakeAgent(on: bus)
+        let waiting = try bus.startWaiting(["-v", "com.apple.screenIsLocked"])
+        let end = "notify-wait: 'com.apple.screenIsLocked' is not posted without the agent\n"
+        let words = try waiting.waitForErrorOutput(containing: end)
+        #expect(words.contains("notify-wait: the lifecycle agent is not used: "))
+        #expect(agent.calls.count == 0)
+    }
+
+    /// dbus-broker would ask systemd.
+    @Test func `an agent that the bus starts on demand is not said to be missing`() throws {
+        let services = try TemporaryFolder()
+        let program = try shellWord(productPath("notify-agent"))
+        try services.write(
+            "[D-BUS Service]\nName=org.notifybus.Agent1\nExec=\(program)\n",
+            to: "org.notifybus.Agent1.service"
+        )
+        let bus = try PrivateBus(
+            .daemon,
+            policy: PrivateBus.openPolicy + "<servicedir>\(services.path)</servicedir>"
+        )
+        let waiting = try bus.startWaiting(["-v", "com.apple.system.hostname", "end"])
+        try bus.makeCenter().postOnceConnected("end")
+        #expect(try waiting.wait().errorOutput == "notify-wait: the observer is live\n")
+        #expect(try bus.lifecycle("status").status == 0)
+    }
+
     @Test(arguments: anyBusKind())
     func `an event whose source is off, or not used, is named with -v, and one that is posted isn't`(
         kind: BusKind

@@ -22,18 +22,24 @@ final class FakeAgent: Sendable {
 
     /// Returns when it owns the name.
     ///
-    /// - Parameter takesDescriptors: otherwise the bus refuses registrations in its place.
+    /// - Parameters:
+    ///   - connection: the connection that it uses; nil for a new one.
+    ///   - isReplaceable: whether another agent of this kind takes the name, and leaves it to this one when it dies.
+    ///   - takesDescriptors: otherwise the bus refuses registrations in its place.
     init(
         on bus: PrivateBus,
+        as connection: RawBusClient? = nil,
         owning name: String = FakeAgent.name,
+        isReplaceable: Bool = false,
         takesDescriptors: Bool = false,
         answer: @escaping @Sendable (RawMessage) -> Answer = { _ in .silence }
     ) throws {
-        let client = try RawBusClient(address: bus.address, passesDescriptors: takesDescriptors)
+        let client = try connection ?? RawBusClient(address: bus.address, passesDescriptors: takesDescriptors)
         let reply = try client.callBus(
             "RequestName",
             signature: "su",
-            body: Wire.body([.string(name), .uint32(0)])
+            // ALLOW_REPLACEMENT, REPLACE_EXISTING
+            body: Wire.body([.string(name), .uint32(isReplaceable ? 1 | 2 : 0)])
         )
         guard reply.uint32 == 1 else { throw TestSupportError("the agent's name was not to be had") }
         self.client = Mutex(client)

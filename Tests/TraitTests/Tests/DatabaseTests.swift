@@ -159,6 +159,63 @@ private let changed: NotifyName = "com.example.rows.changed"
         try await running
     }
 
+    /// Has every transaction fail.
+    private final class Obstacle: TransactionObserver {
+        struct Met: Error {}
+        func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+        func databaseDidChange(with event: DatabaseEvent) {}
+        func databaseWillCommit() throws { throw Met() }
+        func databaseDidCommit(_ database: Database) {}
+        func databaseDidRollback(_ database: Database) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `an error of the database ends each run that waits for the same look at it`(kind: BusKind) async throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let pool = try makeDatabase(in: folder)
+        let (center, other) = (bus.makeCenter(), bus.makeCenter())
+        let shared = try NotifyDatabase(pool, name: changed, center: center)
+        let ends = Recorder<String>()
+        let running = (0..<2).map { _ in
+            Task {
+                do {
+                    try await shared.run()
+                    ends.append("ended")
+                } catch {
+                    ends.append("\(type(of: error))")
+                }
+            }
+        }
+        defer { running.forEach { $0.cancel() } }
+        let counts = Recorder<Int>()
+        let end = try await center.addObserver(for: "com.example.end") { _ in
+            counts.append(center.statistics.delivered)
+        }
+        defer { end.cancel() }
+        /// Posts once, and returns how many runs were told by then.
+        func post() async throws -> Int {
+            let number = counts.count
+            try other.post("com.example.end")
+            try other.post(changed)
+            try other.post("com.example.end")
+            #expect(await eventually { counts.count == number + 2 })
+            return counts.elements[number + 1] - counts.elements[number] - 1
+        }
+        #expect(try await eventually { try await post() == 2 })
+        let (busy, free) = (Counter(), Counter())
+        pool.asyncWriteWithoutTransaction { database in
+            database.add(transactionObserver: Obstacle(), extent: .databaseLifetime)
+            busy.add()
+            _ = free.wait(for: 1)
+        }
+        #expect(await eventually { busy.value == 1 })
+        #expect(try await post() == 2)
+        free.add()
+        #expect(await eventually { ends.count == 2 })
+        #expect(ends.elements == ["Met", "Met"])
+    }
+
     /// 100,000 commits of each with `NOTIFYBUS_LONG=1`.
     @Test(arguments: busKinds)
     func `of two processes that write and are killed no commit stays unseen, and none is invented`(

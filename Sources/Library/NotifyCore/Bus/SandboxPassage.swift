@@ -23,9 +23,12 @@ package enum SandboxPassage: Equatable, Sendable {
             )
     }
 
-    /// What is to be said where the relay does not answer.
-    static var reasonWithoutRelay: String {
+    /// What is to be said where the relay does not hear for the program.
+    ///
+    /// - Parameter fault: what the relay does, as the end of a sentence; nil if there is none.
+    static func reasonWithoutRelay(_ fault: String?) -> String {
         let beginning = "This program hears only names that begin with 'self.', because \(RelayInterface.name) "
+        if let fault { return beginning + fault }
         let machine = "the machine needs NotifyBus with its agent, whose settings must not say 'relay = none'."
         // A Flatpak says itself that it has the permission.
         return wish == true

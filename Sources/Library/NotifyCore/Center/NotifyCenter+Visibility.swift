@@ -6,7 +6,7 @@ extension NotifyCenter {
         switch bus.passage {
         case .open: nil
         case .closed(let reason): reason
-        case .relay: peer?.relayed.isMissing == true ? SandboxPassage.reasonWithoutRelay : nil
+        case .relay: peer?.relayed.obstacle
         }
     }
 

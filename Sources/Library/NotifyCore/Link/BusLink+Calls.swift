@@ -54,12 +54,7 @@ extension BusLink {
                         member: member,
                         kept.values,
                         waitsForever: waitsForever
-                    ) { answer in
-                        // An owner that has left in the meantime is one that has not replied.
-                        let hasLeft = BusFault(name: BusFault.noReply, message: "\(owner) has left the bus.")
-                        let isGone = { (fault: BusFault) in fault.name == BusFault.noOwner(of: owner).name }
-                        completion(answer.mapError { isGone($0) ? hasLeft : $0 })
-                    }
+                    ) { completion($0.mapError { $0.ofOwner(owner) }) }
                 }
             }
         }
@@ -258,14 +253,11 @@ private final class KeptArguments: Sendable {
 }
 
 extension BusLink {
-    /// Calls the agent; `completion` receives the reply, on this thread.
-    ///
-    /// - Parameter activates: whether the bus may start the agent.
+    /// Calls the agent that has this unique name; `completion` receives the reply, on this thread.
     package func call<Call: ProtocolCall>(
         _ call: Call,
-        to agent: String = AgentInterface.name,
+        to agent: String,
         of service: LifecycleService = .agent,
-        activates: Bool = false,
         then completion: @escaping (Result<Call.Answer, BusFault>) -> Void
     ) {
         self.call(
@@ -273,8 +265,7 @@ extension BusLink {
             path: service.path,
             interface: service.name,
             member: Call.member,
-            call.arguments,
-            activates: activates
+            call.arguments
         ) { answer in completion(answer.reading(Call.self)) }
     }
 
@@ -321,6 +312,12 @@ extension BusAnswer {
 }
 
 extension BusFault {
+    /// What it means in the answer to a call to the owner of a name: one that has left in the meantime has not replied.
+    func ofOwner(_ owner: String) -> BusFault {
+        guard name == BusFault.noOwner(of: owner).name else { return self }
+        return BusFault(name: BusFault.noReply, message: "\(owner) has left the bus.")
+    }
+
     static func unreadableAnswer(to member: String) -> BusFault {
         BusFault(
             name: "org.freedesktop.DBus.Error.InvalidSignature",

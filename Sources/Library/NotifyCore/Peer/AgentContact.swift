@@ -25,12 +25,13 @@ package enum AgentError: Error, Sendable {
     case refused(BusFault)
 }
 
-/// Whether the relay that a sandboxed program needs is known to be missing.
+/// Whether the relay that a sandboxed program needs is known not to hear for it.
 final class RelayStanding: Sendable {
-    private let missing = Monitor(false)
+    private let reason = Monitor<String?>(nil)
 
-    var isMissing: Bool {
-        get { missing.withLock { $0 } }
-        set { missing.withLock { $0 = newValue } }
+    /// Why it does not, as one or two sentences; nil if it does, or that is not known yet.
+    var obstacle: String? {
+        get { reason.withLock { $0 } }
+        set { reason.withLock { $0 = newValue } }
     }
 }

@@ -11,6 +11,8 @@ extension LifecyclePeer {
         /// one that adds thousands in a row.
         var additions = RelayReports.Batch()
         var isAnswerDue = false
+        /// Names that were heard before, and that the relay has yet to hear again.
+        var unheard: Set<NotifyName> = []
 
         /// A registration reports everything.
         mutating func begin() { self = Untold(beginnings: beginnings + 1) }
@@ -34,6 +36,21 @@ extension LifecyclePeer {
             let batch = untold.additions.take(RelayReports.limit)
             run(.says(.observes(names: Array(batch.names), prefixes: Array(batch.prefixes))))
         }
+    }
+
+    /// Reports everything to a relay that has accepted a registration without names.
+    func tellEverything() {
+        untold.unheard = Set(receiver.registry.namesHeard)
+        let (names, prefixes) = receiver.registry.subjects
+        run(.says(.observes(names: names, prefixes: prefixes)))
+    }
+
+    /// The relay hears these from now on. Those that it heard before may have been posted in between: each is delivered
+    /// once.
+    private func noteHeard(_ names: [String]) {
+        if untold.unheard.isEmpty { return }
+        let missed = names.compactMap { try? NotifyName($0) }.filter { untold.unheard.remove($0) != nil }
+        if receiver.lifecycle.state != .background { receiver.lifecycle.keep(missed) }
     }
 
     func tell(
@@ -95,6 +112,7 @@ extension LifecyclePeer {
             let isGone = fault?.saysGone == true
             if untold.reports.wereAnswered(added, isRefusal: fault != nil && !isGone) {
                 receiver.relayAnswered(answer.map { _ in }, names, prefixes)
+                if fault == nil { noteHeard(names) }
             }
             if !isGone { report(to: agent) }
         }

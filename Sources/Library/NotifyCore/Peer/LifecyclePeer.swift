@@ -115,7 +115,8 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
         guard let time = limit, time <= .now else { return }
         limit = nil
         if receiver.lifecycle.agent == nil {
-            goWithoutRelay()
+            let isThere = receiver.lifecycle.candidate != nil || contact.withLock { $0 == .asked }
+            goWithoutRelay(isThere ? "did not answer in time." : nil)
             contact.withLock { if $0 == .asked { $0 = .silent } }
         }
         run(.deadlinePassed)
@@ -398,35 +399,35 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
                 }
             }
         }
-        link.findUser(of: owner) { [self] answer in
-            link.findOwnUser { [self] own in
-                if answer.isOfLostConnection || own.isOfLostConnection { return }
-                let (user, own) = (try? answer.get(), try? own.get())
-                let isTrusted = user == 0 || user != nil && user == own
-                if !isTrusted {
-                    let reason = "it belongs neither to root nor to this user"
-                    contact.withLock { $0 = .absent(reason: reason) }
-                }
-                found(isTrusted ? owner : nil, search)
+        link.checkAgent(owner) { [self] check in
+            switch check {
+            case .success: found(owner, search)
+            case .failure(let fault):
+                if fault.isOfLostConnection { return }
+                contact.withLock { $0 = AgentContact(fault) }
+                found(nil, search, fault: fault.saysForeignAgent ? "is not used: \(fault.message)." : nil)
             }
         }
     }
 
-    private func found(_ agent: String?, _ search: Int) {
-        if agent == nil, search == lastSearch { goWithoutRelay() }
+    private func found(_ agent: String?, _ search: Int, fault: String? = nil) {
+        if agent == nil, search == lastSearch { goWithoutRelay(fault) }
         run(.found(search: search, agent: agent))
     }
 
-    /// There is no relay. The program observes as if it were outside a sandbox, and hears what its proxy lets in.
-    private func goWithoutRelay() {
+    /// No relay hears for the program. It observes as if it were outside a sandbox, and hears what its proxy lets in.
+    ///
+    /// - Parameter fault: what the relay does instead, as the end of a sentence; nil if there is none.
+    private func goWithoutRelay(_ fault: String? = nil) {
         guard service == .relay else { return }
-        relayed.isMissing = true
+        relayed.obstacle = SandboxPassage.reasonWithoutRelay(fault)
         receiver.stopAwaitingRelay()
     }
 
-    private func register(_ agent: String, _ registration: AgentInterface.Register) {
+    /// - Parameter addsLater: whether everything that is observed is only added once the agent has accepted this.
+    private func register(_ agent: String, _ registration: AgentInterface.Register, addsLater: Bool = false) {
         var registration = registration
-        (registration.names, registration.prefixes) = receiver.registry.subjects
+        (registration.names, registration.prefixes) = addsLater ? ([], []) : receiver.registry.subjects
         registration.program = LifecyclePeer.programName
         registration.followsDesktop = states.followsDesktop
         registration.reported = reported
@@ -437,23 +438,28 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
         let socket = service == .agent ? dup(link.descriptor) : -1
         defer { if socket >= 0 { close(socket) } }
         registration.socket = socket >= 0 ? socket : nil
-        let topics = service == .relay ? receiver.registry.allTopics : []
+        let topics = service == .relay && !addsLater ? receiver.registry.allTopics : []
         link.call(registration, to: agent, of: service) { [self] answer in
             switch answer {
             case .success(let welcome):
                 contact.withLock { $0 = .present }
                 retry.reset()
                 if service == .relay, agent == receiver.lifecycle.candidate {
-                    relayed.isMissing = false
+                    relayed.obstacle = nil
                     receiver.hearByRelay(topics)
                 }
                 run(.registered(agent: agent, welcome))
+                if addsLater, agent == receiver.lifecycle.agent { tellEverything() }
                 for name in heldNames { link.call(AgentInterface.Hold(name.string), to: agent, of: service) { _ in } }
             case .failure(let fault):
                 if fault.isOfLostConnection { return }
                 if agent == receiver.lifecycle.candidate {
+                    // A name that the relay does not pass on is refused alone when it is added.
+                    if service == .relay, !addsLater, fault.saysDenied {
+                        return register(agent, registration, addsLater: true)
+                    }
                     contact.withLock { $0 = AgentContact(fault) }
-                    goWithoutRelay()
+                    goWithoutRelay(fault.saysGone ? nil : "refused its registration: \(fault.message)")
                     refusedBy = agent
                     if !fault.saysGone { retry.schedule() }
                 }

@@ -40,8 +40,13 @@ extension Receiver {
         case .failure(let fault):
             let topics = registry.topics(of: keys)
             registry.settle { _ in
-                for topic in topics { topic.state = .failed(NotifyBusError(.failed, fault.message)) }
+                for topic in topics {
+                    topic.state = .failed(NotifyBusError(.failed, fault.message))
+                    if topic.isOwed { unrestored -= 1 }
+                    topic.isOwed = false
+                }
             }
+            noteRestored()
         }
     }
 
