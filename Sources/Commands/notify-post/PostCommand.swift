@@ -78,7 +78,15 @@ enum PostCommand {
         let deadline = settings.timeout.map { Deadline(after: $0) }
         var poster = Poster(NotifyCenter(bus: settings.common.notifyBus), until: deadline)
         do throws(PostFailure) {
-            let code = try post(items, settings, by: &poster, until: deadline, diagnostics)
+            let code: ExitCode
+            do throws(PostFailure) {
+                code = try post(items, settings, by: &poster, until: deadline, diagnostics)
+            } catch {
+                // The names before it were posted, and count as any others.
+                if error.isOfName { try? poster.finish() }
+                throw error
+            }
+            try poster.finish()
             if poster.isAgentLate {
                 diagnostics.detail("the agent did not answer; it may not start programs for what was posted")
             }
@@ -138,7 +146,6 @@ enum PostCommand {
                 if lines.hasFailed { code = .failed }
             }
         }
-        try poster.finish()
         return code
     }
 }

@@ -61,9 +61,10 @@ struct Poster {
         isConnected = true
     }
 
-    /// Returns when the bus has accepted every post, and observers that verify the sender have been able to.
+    /// Returns when the bus has accepted every post, and an agent and observers that verify the sender have been able to.
     mutating func finish() throws(PostFailure) {
-        if unconfirmed > 0 { try confirm(isLast: true) }
+        // An agent asks who posted, even if the bus has long accepted the posts.
+        if count > 0 { try confirm(isLast: true) }
         // Those who hear of a `user.uid.` name ask the bus who posted it, and the bus knows only who is still there.
         if hasOwnedName { poll(nil, 0, 250) }
     }

@@ -138,16 +138,31 @@ extension NotifyCenter {
         if let process = engine.process { return try engine.checkProcess(process) }
         let deadline = MonotonicTime.after(timeout)
         let barrier = Barrier()
+        let waits = try raise([(barrier, .bus)], until: deadline)
+        try waits(barrier)
+    }
+
+    /// Asks questions behind every earlier post.
+    ///
+    /// - Returns: what waits for the answer to one of them.
+    private func raise(
+        _ questions: [(Barrier, Outbox.Question)],
+        until deadline: MonotonicTime?
+    ) throws(NotifyBusError) -> (Barrier) throws(NotifyBusError) -> Void {
         // A program that only posts, such as notify-post, needs no threads: starting two would take it 0.4 ms.
-        if engine.threads == nil, engine.outbox.waitingCount == 0 {
-            try engine.outbox.raise(barrier, until: deadline)
-            return try engine.outbox.serve(until: barrier, or: deadline)
+        let needsThreads = engine.threads != nil || engine.outbox.waitingCount != 0
+        if needsThreads {
+            try engine.start()
+            engine.prepareToWait()
         }
-        try engine.start()
-        engine.prepareToWait()
-        try engine.outbox.raise(barrier, until: deadline)
+        for (barrier, question) in questions { try engine.outbox.raise(barrier, by: question, until: deadline) }
+        guard needsThreads else {
+            return { [outbox = engine.outbox] barrier throws(NotifyBusError) in
+                try outbox.serve(until: barrier, or: deadline)
+            }
+        }
         engine.wake()
-        try barrier.wait(until: deadline)
+        return { barrier throws(NotifyBusError) in try barrier.wait(until: deadline) }
     }
 
     /// The same without waiting, once `connect` has succeeded.
@@ -168,17 +183,15 @@ extension NotifyCenter {
     ///
     /// - Returns: whether the agent has asked in time, if there is one. The posts are accepted in any case.
     package func synchronizeToEnd(timeout: Duration) throws(NotifyBusError) -> Bool {
-        let deadline = MonotonicTime.after(timeout)
-        guard engine.threads == nil, engine.outbox.waitingCount == 0 else {
-            try synchronize(timeout: timeout)
+        if let process = engine.process {
+            try engine.checkProcess(process)
             return true
         }
         let (taken, asked) = (Barrier(), Barrier())
-        try engine.outbox.raise(taken, until: deadline)
-        try engine.outbox.raise(asked, by: .launcher, until: deadline)
-        try engine.outbox.serve(until: taken, or: deadline)
+        let waits = try raise([(taken, .bus), (asked, .launcher)], until: .after(timeout))
+        try waits(taken)
         do throws(NotifyBusError) {
-            try engine.outbox.serve(until: asked, or: deadline)
+            try waits(asked)
             return true
         } catch {
             return error.code != .timedOut
