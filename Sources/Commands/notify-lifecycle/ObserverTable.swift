@@ -35,7 +35,7 @@ struct ObserverTable {
     /// The meaning of the mark on a state; nil if none has it.
     var legend: String? {
         guard observers.contains(where: \.isParked) else { return nil }
-        return "* the process is stopped; except in the background, the agent keeps one post of each name until it continues"
+        return "* the process is stopped; unless in the background, it hears each posted name when it continues"
     }
 
     /// - Parameter now: the time in seconds since 1970.
