@@ -420,6 +420,11 @@ import Testing
         world.take(.activity(world.id, true))
         world.take(.activity(world.id, false, failure: "exited with status 1"))
         check(4, "exited with status 2")
+        // And a failure is not one of the next start, too.
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        check(4, "done")
         #expect(world.complaints.count == 1, "only what was not started")
     }
 
