@@ -79,6 +79,8 @@ import Testing
             next.post()
             next.take(.activity(next.id, isRunning))
             #expect(next.starts.count == (isRunning ? 0 : 1))
+            next.take(.observes(ConnectionID(7), [next.id], Subjects(names: [Self.name]), isNew: false))
+            #expect(next.delivered == (isRunning ? [] : [Self.name]))
         }
     }
 

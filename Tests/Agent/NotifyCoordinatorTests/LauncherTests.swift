@@ -292,6 +292,23 @@ import Testing
         #expect(world.starts.isEmpty && world.heard.contains(LauncherWorld.name))
     }
 
+    @Test func `what a program was to be told before it left starts it again at once`() {
+        var world = LauncherWorld {
+            $0.subjects.names = [LauncherWorld.name, LauncherWorld.other]
+            $0.onBusy = .restart
+        }
+        let connection = ConnectionID(7)
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        let subjects = Subjects(names: [LauncherWorld.name, LauncherWorld.other])
+        world.take(.observes(connection, [world.id], subjects, isNew: true))
+        world.post(LauncherWorld.other)
+        #expect(world.starts.count == 1)
+        world.take(.left(connection))
+        #expect(world.starts.count == 2)
+    }
+
     @Test func `what a unit leaves behind does not keep it from being started again`() {
         var world = LauncherWorld()
         let connection = ConnectionID(7)
