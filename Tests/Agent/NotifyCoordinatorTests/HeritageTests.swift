@@ -102,6 +102,18 @@ import Testing
         }
     }
 
+    @Test(arguments: ["org.example.App", ""])
+    func `a new process is what a person has made of others of its application`(application: String) throws {
+        var world = World()
+        _ = try world.register(":1.1", Self.process, ["com.example.a"], application: application) { statement in
+            (statement.state, statement.decider) = (.suspended, "person")
+        }
+        _ = try world.register(":1.2", World.process(12), ["com.example.a"], application: application)
+        world.settle()
+        let id = try #require(world.coordinator.id(of: ":1.2"))
+        #expect(world.coordinator.directory[id]?.state == (application.isEmpty ? .foreground : .suspended))
+    }
+
     @Test func `no more connections are taken over than a user may have`() {
         var heritage = Heritage()
         heritage.connections = (1...3).map { connection(Decision(.suspended, by: .person), ":1.\($0)") }
