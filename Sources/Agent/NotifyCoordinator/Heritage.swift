@@ -122,6 +122,11 @@ extension Coordinator {
             else { continue }
             inherit(connection, of: facts)
         }
+        // Only now: the first of them may have no names, and it is not the last that is waited for.
+        for id in (awaitedHeritage ?? []).sorted() {
+            guard let observer = directory[id] else { continue }
+            subscribe(observer.subjects, for: id, then: .inheritance)
+        }
         for process in heritage.processes {
             if directory[process: process.id] == nil {
                 guard process.isWorthRemembering, let facts = facts[process.id], facts.isWatched else { continue }
@@ -181,9 +186,7 @@ extension Coordinator {
         if !connection.isParked { emit(.begin(id)) }
         if isFirst { emit(.present(observer.process)) }
         for name in connection.pending where connection.subjects.contains(name) { _ = keep(name, for: id) }
-        guard isSuspended else { return }
-        awaitedHeritage?.insert(id)
-        subscribe(connection.subjects, for: id, then: .inheritance)
+        if isSuspended { awaitedHeritage?.insert(id) }
     }
 
     /// The names of an inherited connection are subscribed, or it has gone.

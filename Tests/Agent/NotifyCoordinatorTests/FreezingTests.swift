@@ -54,6 +54,27 @@ import Testing
         #expect(world.still == [process] && world.answers[call] == .connections(1))
     }
 
+    @Test func `a process is watched again if it could not be frozen, and has gone on meanwhile`() throws {
+        var world = World()
+        world.freezeOutcome = .denied
+        let process = World.process(7)
+        func goOn() {
+            for _ in 0..<10 {
+                world.stepBus()
+                world.stepObservers()
+            }
+        }
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        #expect(world.watched == [process])
+        _ = try world.set("pid:7", .suspended, freezes: true)
+        goOn()
+        _ = try world.set("pid:7", .foreground)
+        goOn()
+        #expect(world.watched.isEmpty && world.kernel.count == 1)
+        world.settle()
+        #expect(world.watched == [process])
+    }
+
     @Test func `a released process continues, even if its own report keeps it suspended`() throws {
         var world = World()
         let process = World.process(7)

@@ -83,6 +83,37 @@ import Testing
         #expect(world.answers[call] == .registered(.suspended, pending: [], isComplete: failure == nil))
     }
 
+    @Test func `a heritage is taken over, once, when all its names are subscribed, also if a connection has none`() {
+        for hasMore in [false, true] {
+            var heritage = Heritage()
+            heritage.connections = [connection(Decision(.suspended, by: .person)) { $0.subjects = Subjects() }]
+            if hasMore { heritage.connections.append(connection(Decision(.suspended, by: .person), ":1.2")) }
+            var coordinator = Coordinator(Coordinator.Configuration())
+            var events = [Event.inherit(heritage, [Newcomer.ProcessFacts(id: Self.process, application: "")])]
+            var log: [String] = []
+            while !events.isEmpty {
+                for effect in coordinator.handle(events.removeFirst(), at: Timestamp(nanoseconds: 0)) {
+                    if case .subscribe(let ticket, _, _) = effect { events.append(.rulesAreSet(ticket, failure: nil)) }
+                    if case .isInherited = effect { log.append("taken over") }
+                }
+                log.append("handled")
+            }
+            #expect(log == (hasMore ? ["handled", "taken over", "handled"] : ["taken over", "handled"]))
+        }
+    }
+
+    @Test(arguments: ["org.example.App", ""])
+    func `a new process is what a person has made of others of its application`(application: String) throws {
+        var world = World()
+        _ = try world.register(":1.1", Self.process, ["com.example.a"], application: application) { statement in
+            (statement.state, statement.decider) = (.suspended, "person")
+        }
+        _ = try world.register(":1.2", World.process(12), ["com.example.a"], application: application)
+        world.settle()
+        let id = try #require(world.coordinator.id(of: ":1.2"))
+        #expect(world.coordinator.directory[id]?.state == (application.isEmpty ? .foreground : .suspended))
+    }
+
     @Test func `no more connections are taken over than a user may have`() {
         var heritage = Heritage()
         heritage.connections = (1...3).map { connection(Decision(.suspended, by: .person), ":1.\($0)") }
@@ -100,5 +131,25 @@ import Testing
         _ = try world.set(":1.1", .suspended)
         world.settle()
         #expect(world.states.values.map(\.self) == [.suspended] && world.coordinator.heritage.connections.isEmpty)
+    }
+
+    @Test func `a connection that is to remember states is told all of them, a thousand at once`() throws {
+        var witnesses = StateWitnesses()
+        let id = ConnectionID(1)
+        let names = Set(try (0...StateWitnesses.part).map { try NotifyName("com.example.n\($0)") })
+        for name in names { witnesses.mustBeTold(id, name) }
+        let first = witnesses.next(id)
+        #expect(first.count == StateWitnesses.part && witnesses.hasToBeTold(id))
+        #expect(Set(first + witnesses.next(id)) == names && !witnesses.hasToBeTold(id))
+    }
+
+    @Test func `a state that was handed over is forgotten with its last observer once all have registered`() {
+        var table = NameStateTable()
+        table.inherit(NameStateTable.Entry(value: 7, stamp: 0), of: "com.example.a", now: 1)
+        table.forget(["com.example.a"]) { _ in false }
+        #expect(table["com.example.a"] == 7)
+        table.forgetAll { _ in true }
+        table.forget(["com.example.a"]) { _ in false }
+        #expect(table["com.example.a"] == 0)
     }
 }

@@ -75,10 +75,13 @@ import Testing
 
     @Test func `what a running program has heard itself does not start it again, unless it has exited`() {
         for isRunning in [true, false] {
-            var next = successor([heritage { $0.heard.names = [Self.name] }]) { $0.onBusy = .restart }
+            let left = heritage { ($0.heard.names, $0.missed) = ([Self.name], [Self.name]) }
+            var next = successor([left]) { $0.onBusy = .restart }
             next.post()
             next.take(.activity(next.id, isRunning))
             #expect(next.starts.count == (isRunning ? 0 : 1))
+            next.take(.observes(ConnectionID(7), [next.id], Subjects(names: [Self.name]), isNew: false))
+            #expect(next.delivered == (isRunning ? [] : [Self.name]))
         }
     }
 

@@ -292,6 +292,17 @@ import Testing
         #expect(world.starts.isEmpty && world.heard.contains(LauncherWorld.name))
     }
 
+    @Test func `what a program was to be told before it left starts it again at once`() {
+        var world = LauncherWorld { $0.onBusy = .restart }
+        let connection = ConnectionID(7)
+        world.take(.activity(world.id, true))
+        world.take(.observes(connection, [world.id], Subjects(names: [LauncherWorld.name]), isNew: true))
+        world.post()
+        #expect(world.starts.isEmpty)
+        world.take(.left(connection))
+        #expect(world.starts.count == 1)
+    }
+
     @Test func `what a unit leaves behind does not keep it from being started again`() {
         var world = LauncherWorld()
         let connection = ConnectionID(7)
@@ -420,6 +431,11 @@ import Testing
         world.take(.activity(world.id, true))
         world.take(.activity(world.id, false, failure: "exited with status 1"))
         check(4, "exited with status 2")
+        // And a failure is not one of the next start, too.
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        check(4, "done")
         #expect(world.complaints.count == 1, "only what was not started")
     }
 

@@ -190,6 +190,51 @@ import Testing
         )
         #expect(!proxies.subscribes(subjects[0], for: ConnectionID(0)))
         #expect(proxies.subscribes(subjects[2], for: ConnectionID(2)))
+        // Nor is it told so once more.
+        proxies.unsubscribeAll(for: ConnectionID(0))
+        #expect(proxies.takeEffects().isEmpty)
+    }
+
+    @Test func `a connection hears posts again once the rules that were no longer needed stand again`() {
+        var proxies = KeptProxies()
+        let (id, name): (ConnectionID, NotifyName) = (ConnectionID(1), "com.example.a")
+        proxies.subscribe(Subjects(names: [name]), for: id, of: 1_000)
+        for case .subscribe(let ticket, _, _) in proxies.takeEffects() { proxies.rulesAreSet(ticket, failure: nil) }
+        #expect(proxies.takeEffects() == [.subscribed(id, failure: nil)])
+        proxies.dropRule(of: name)
+        #expect(proxies.takeEffects() == [.unsubscribe(nil, names: [name], prefixes: [])])
+        proxies.resubscribe(id)
+        let effects = proxies.takeEffects()
+        guard case .subscribe(let ticket, names: [name], prefixes: []) = effects.first, effects.count == 1 else {
+            Issue.record("\(effects)")
+            return
+        }
+        proxies.rulesAreSet(ticket, failure: nil)
+        #expect(proxies.takeEffects() == [.subscribed(id, failure: nil)])
+    }
+
+    @Test func `a connection gets its turn, too, if it takes the place of one that was waiting for its own`() throws {
+        var proxies = KeptProxies()
+        func subjects(_ number: UInt64) throws -> Subjects {
+            let names = try (0..<ProxyParts().request).map { try NotifyName("com.example.c\(number).n\($0)") }
+            return Subjects(names: Set(names))
+        }
+        for number in 0...4 as ClosedRange<UInt64> {
+            proxies.subscribe(try subjects(number), for: ConnectionID(number), of: 1_000)
+        }
+        // The bus has to answer before the last one gets its turn.
+        var requests = proxies.takeEffects()
+        #expect(requests.count == 4)
+        proxies.subscribe(try subjects(4), for: ConnectionID(5), of: 1_000, inPlaceOf: ConnectionID(4))
+        var subscribed: [ConnectionID] = []
+        while !requests.isEmpty {
+            for effect in requests {
+                if case .subscribe(let ticket, _, _) = effect { proxies.rulesAreSet(ticket, failure: nil) }
+                if case .subscribed(let id, nil) = effect { subscribed.append(id) }
+            }
+            requests = proxies.takeEffects()
+        }
+        #expect(subscribed.last == ConnectionID(5) && subscribed.count == 5 && proxies.isAtRest)
     }
 
     @Test func `prefixes that differ only in their Unicode form are distinct`() throws {
@@ -442,6 +487,10 @@ private struct KeptProxies {
     }
 
     mutating func unsubscribeAll(for id: ConnectionID) { effects += proxies.unsubscribeAll(for: id) }
+
+    mutating func resubscribe(_ id: ConnectionID) { effects += proxies.resubscribe(id) }
+
+    mutating func dropRule(of name: NotifyName) { effects += proxies.dropRule(of: name) }
 
     mutating func rulesAreSet(_ ticket: Ticket, failure: String?) {
         effects += proxies.rulesAreSet(ticket, failure: failure)

@@ -41,7 +41,9 @@ import Testing
         _ = try world.register(":1.1", World.process(11), ["com.example.a", "com.example.b"])
         let id = try #require(world.coordinator.id(of: ":1.1"))
         let looks = world.looks
-        _ = try world.register(":1.1", World.process(11), ["com.example.b", "com.example.c"]) { $0.program = "b" }
+        let (process, names) = (World.process(11), ["com.example.b", "com.example.c"])
+        let call = try world.register(":1.1", process, names) { $0.program = "b" }
+        #expect(world.answers[call] == .registered(.foreground, pending: [], isComplete: false))
         // Only the new watch now says whether its process is stopped.
         #expect(world.looks == looks + 1 && world.watched == [World.process(11)])
         #expect(world.begun == [id, id] && world.coordinator.totals.observers == 1)

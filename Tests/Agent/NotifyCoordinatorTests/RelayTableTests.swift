@@ -39,6 +39,16 @@ import Testing
         #expect(table.ruleCount == 0 && table.count == 0 && !table.contains("a"))
     }
 
+    @Test func `nothing is left of an owner without clients once what waited for them has passed`() throws {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .foreground)
+        _ = try table.add(subjects("x"), to: "a")
+        table.posted(RelayTable.Post(try name("x"), from: ""))
+        _ = table.forget("a")
+        while table.next() != nil {}
+        #expect(table == RelayTable())
+    }
+
     @Test func `what waits for a program by a prefix stays when it observes a name less`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .suspended)

@@ -214,9 +214,11 @@ import Testing
         let byRoot = release(&world, nil, by: Caller(user: 0))
         #expect(world.answers[byRoot] == .connections(2))
         #expect(try newcomers(51) == [.foreground, .foreground, .foreground])
-        // No connection is left to release.
+        // No connection is left to release, and nothing is left to remember.
+        _ = release(&world, "pid:13", by: Caller(user: Self.own))
         let empty = release(&world, nil, by: Caller(user: 0))
         #expect(world.answers[empty] == .connections(0))
+        #expect(world.coordinator.directory.processes.values.allSatisfy { !$0.isWorthRemembering })
     }
 
     @Test func `a change that takes more than five seconds is refused, naming three who hold it up`() throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import NotifyCore
 public import NotifyNames
 import TestSupport
 import Testing
@@ -113,5 +114,16 @@ extension Int: Coalescing {
         for number in 0..<4_097 { _ = twice.enqueue(number == 4_096 ? 2 : number % 2) }
         twice.keepEachOnce(true)
         #expect(twice.count == 3 && twice.enqueue(1) == .coalesced)
+    }
+
+    @Test func `a post of which the socket took a part is written when it has taken the rest`() {
+        var queue = PostQueue<Int>()
+        queue.begin(1)
+        #expect(queue.enqueued == 1 && queue.written == 0 && queue.count == 1)
+        queue.noteWritten()
+        #expect(queue.written == 1 && queue.count == 0)
+        queue.begin(2)
+        queue.startAgain()
+        #expect(queue.written == 1 && queue.hasNext)
     }
 }

@@ -350,8 +350,11 @@ import Testing
         /// Whether these bytes are kept where a stream may begin anywhere.
         func mayBegin(_ bytes: ArraySlice<UInt8>) -> Bool {
             let reader = MessageReader(.anywhere)
+            let before: [UInt8] = [0xff, 0xff, 0xff, 0xff]
+            before.withUnsafeBytes { reader.feed($0) }
+            guard case .nothing = reader.next(), reader.fragment == before else { return false }
             bytes.withUnsafeBytes { reader.feed($0) }
-            if case .nothing = reader.next() { return reader.fragment.isEmpty }
+            if case .nothing = reader.next() { return reader.fragment == before }
             return false
         }
         for count in 0..<4 {

@@ -296,6 +296,20 @@ import Testing
         #expect(other.take(.marked(by: ":1.5")).isEmpty)
     }
 
+    @Test(arguments: ["", ":1.6"])
+    func `an agent that goes while it reads the stream takes posts along, also if another comes`(next: String) {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.ownerChanged(""))
+        if !next.isEmpty { _ = scene.take(.ownerChanged(next)) }
+        #expect(scene.take(.marked(by: ":1.5")) == [.disconnect])
+        _ = scene.take(.lost)
+        _ = scene.connect(as: ":1.2")
+        _ = scene.take(.deadlinePassed)
+        #expect(scene.takeReplayed() == ["com.example.a"])
+    }
+
     @Test func `what is said before the agent is found is reported with the registration, and not again`() {
         var scene = Scene()
         _ = scene.connect()
@@ -352,6 +366,22 @@ import Testing
         #expect(registration.decider == "person")
     }
 
+    @Test func `if the agent stays away, what it decided counts no longer`() {
+        var scene = Scene()
+        _ = scene.connect()
+        _ = scene.register(with: ":1.5", search: 1)
+        _ = scene.take(.decided("person", by: ":1.5"))
+        _ = scene.take(.setState(.suspended, additions: 0, call(1)))
+        _ = scene.take(.barrierPassed(1))
+        _ = scene.take(.ownerChanged(""))
+        _ = scene.take(.deadlinePassed)
+        _ = scene.take(.ownerChanged(":1.6"))
+        guard case .register(_, let registration)? = scene.take(.found(search: 2, agent: ":1.6")).first else {
+            return #expect(Bool(false))
+        }
+        #expect(registration.decider == AgentInterface.nobody)
+    }
+
     @Test func `nothing is left of missed names that were delivered`() {
         var missed = MissedNames()
         missed.keep(["com.example.a", "com.example.b"])
@@ -399,6 +429,13 @@ import Testing
         _ = scene.take(.setState(.foreground, additions: 0, call(4)))
         _ = scene.take(.barrierPassed(4))
         #expect(scene.half.isOpen)
+    }
+
+    @Test func `a call that waits for the gate to open is answered once`() {
+        var scene = makeOpening()
+        #expect(scene.take(.barrierPassed(2)).contains(.answer(call(2))))
+        _ = scene.take(.setState(.suspended, additions: 0, call(3)))
+        #expect(scene.take(.barrierPassed(3)) == [.publish(.suspended), .answer(call(3))])
     }
 
     @Test func `if the connection is lost while the gate opens, the rules are set on the next one`() {

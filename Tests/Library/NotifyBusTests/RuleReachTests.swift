@@ -44,5 +44,10 @@ import Testing
         #expect(reach.changeAnswered(isAccepted: true) == .refused && reach.mode == .wide)
         // Two were too many this time.
         #expect(!reach.shouldNarrow)
+        reach.remove(rules: 1)
+        #expect(reach.shouldNarrow)
+        reach.beginNarrowing()
+        reach.narrows(by: 1)
+        #expect(reach.changeAnswered(isAccepted: true) == .changed && reach.mode == .narrow)
     }
 }

@@ -66,7 +66,6 @@ package struct SenderDirectory {
 
     /// - Returns: how many posts were held.
     package mutating func takeAll() -> [NotifyName] {
-        if held.isEmpty, verified.isEmpty { return [] }
         var waiting: [NotifyName] = []
         for var queue in verified.map(\.names) + held.values {
             while let name = queue.popFirst() { waiting.append(name) }
