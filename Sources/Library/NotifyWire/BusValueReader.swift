@@ -49,8 +49,8 @@ package struct BusValueReader {
         _ depth: Int,
         _ descriptors: MessageDescriptors?
     ) -> BusValue? {
-        budget -= 1
         guard budget > 0 else { return nil }
+        budget -= 1
         let code = type[0]
         switch code {
         case UInt8(ascii: "y"): return wire.byte().map { .number(code: code, UInt64($0)) }

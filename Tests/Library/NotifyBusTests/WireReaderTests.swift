@@ -87,11 +87,17 @@ import Testing
 
     // MARK: - Values
 
-    private func values(_ types: String, _ bytes: [UInt8], _ all: [Int32] = []) -> [BusValue]? {
+    private func values(
+        _ types: String,
+        _ bytes: [UInt8],
+        _ all: [Int32] = [],
+        atMost count: Int = BusValueReader.maximumCount
+    ) -> [BusValue]? {
         let types = Array(types.utf8)
         return types.withUnsafeBytes { types in
             bytes.withUnsafeBytes { bytes in
-                var reader = BusValueReader(WireReader(bytes, 0..<bytes.count, isBigEndian: false))
+                let wire = WireReader(bytes, 0..<bytes.count, isBigEndian: false)
+                var reader = BusValueReader(wire, maximumCount: count)
                 return reader.values(types, MessageDescriptors(all))
             }
         }
@@ -106,6 +112,14 @@ import Testing
             #expect(values(types, [1, 2, 3, 0, 0, 0, 0, 0]) == nil, "\(types)")
         }
         #expect(values("v", [2, 40, 41, 0]) == nil && values("v", [3, 40, 121, 41, 0, 0, 0, 0, 1]) != nil)
+    }
+
+    /// One byte of a message may stand for a value, which takes forty here.
+    @Test func `no more values are read than the limit, those within others among them`() {
+        for (types, bytes) in [("yyy", [1, 2, 3]), ("(yy)", [1, 2]), ("ay", [2, 0, 0, 0, 1, 2])] as [(String, [UInt8])]
+        {
+            #expect(values(types, bytes, atMost: 3) != nil && values(types, bytes, atMost: 2) == nil, "\(types)")
+        }
     }
 
     @Test(
