@@ -78,8 +78,10 @@ final class Network: Sendable {
     var address: String { "10.213.\(number).2" }
 
     init() throws {
-        number = Network.taken.withLock { taken in
-            taken += 1
+        number = try Network.taken.withLock { taken in
+            // What a run that was killed has left is still there.
+            let free = (1...250).first { access("/sys/class/net/nbh\((taken + $0) % 250 + 1)", F_OK) != 0 }
+            taken += try #require(free, "250 networks are in use")
             return taken % 250 + 1
         }
         name = "nb\(getpid())-\(number)"
