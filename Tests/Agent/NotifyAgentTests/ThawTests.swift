@@ -83,7 +83,7 @@ struct ThawTests {
         let desk = try Desk(kind, unit: false)
         try desk.startObserver("app-one-1.service")
         try desk.session.shell("notify-lifecycle suspend --freeze $(main app-one-1.service)")
-        try desk.session.shell("frozen app-one-1.service")
+        try desk.session.until("frozen app-one-1.service")
         try desk.session.shell("kill -KILL $agent; wait $agent || true")
         try desk.session.until("! frozen app-one-1.service", timeout: limit)
     }
