@@ -134,13 +134,19 @@ import Testing
         #expect(scene.take(.setState(.background, additions: 0, call(3))) == [.askBarrier(2)])
     }
 
-    @Test func `an addition that a replaced agent has not answered is confirmed by the next registration`() {
+    /// A program that is suspended, and waits for the agent's answer to an addition.
+    private func sceneThatAdds() -> Scene {
         var scene = Scene()
         _ = scene.connect()
         _ = scene.register(with: ":1.5", search: 1)
         _ = scene.take(.setState(.suspended, additions: 0, call(1)))
         _ = scene.take(.barrierPassed(1))
         _ = scene.take(.says(Self.statement))
+        return scene
+    }
+
+    @Test func `an addition that a replaced agent has not answered is confirmed by the next registration`() {
+        var scene = sceneThatAdds()
         _ = scene.take(.ownerChanged(":1.6"))
         // The bus says that there will be no answer.
         #expect(scene.take(.additionAnswered(1)).isEmpty)
@@ -335,12 +341,7 @@ import Testing
 
     @Test func `an addition that is not answered in time is confirmed, and the agent must know it before it suspends`()
     {
-        var scene = Scene()
-        _ = scene.connect()
-        _ = scene.register(with: ":1.5", search: 1)
-        _ = scene.take(.setState(.suspended, additions: 0, call(1)))
-        _ = scene.take(.barrierPassed(1))
-        _ = scene.take(.says(Self.statement))
+        var scene = sceneThatAdds()
         #expect(scene.half.holdsConfirmations)
         #expect(scene.take(.deadlinePassed) == [.confirmRegistrations])
         #expect(!scene.half.holdsConfirmations)

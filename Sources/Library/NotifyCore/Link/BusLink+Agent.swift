@@ -5,8 +5,8 @@
 extension BusLink {
     /// Determines whether a connection may be the agent.
     ///
-    /// - Parameter completion: gets what speaks against it: that it is another user's, or that the bus does not report
-    ///   whose it is.
+    /// - Parameter completion: called with the reason why it may not: it belongs to another user, or the bus does not report
+    ///   its user.
     package func checkAgent(_ owner: String, then completion: @escaping (Result<Void, BusFault>) -> Void) {
         findUser(of: owner) { [self] user in
             findOwnUser { own in
