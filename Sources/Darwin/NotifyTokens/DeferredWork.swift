@@ -103,6 +103,22 @@ final class DeferredWork: Sendable {
         state.wakeDescriptor?.signal() ?? false
     }
 
+    /// Does on this thread what a full pipe has a thread do, so that the objects needed for it exist.
+    ///
+    /// - Parameter body: posts for the pipe.
+    func rehearse(_ pipe: TokenPipe, _ body: () -> Void) {
+        guard let wakeDescriptor = try? WakeDescriptor() else { return }
+        // Nothing else is started while one seems to run.
+        state.withLock { state in (state.isRunning, state.wakeDescriptor) = (true, wakeDescriptor) }
+        pipe.fill()
+        body()
+        sweep(at: .now) {
+            pipe.drain()
+            return nil
+        }
+        run(0)
+    }
+
     private func run(_ number: Int) {
         while let plan = nextPlan(of: number) {
             var requests = plan.requests

@@ -67,7 +67,7 @@ extension TokenEngine {
     ///
     /// Swift's runtime creates some objects on first use, mainly type metadata, under locks of its own. If another
     /// thread of the parent holds such a lock at the time of the fork, the child finds it locked forever, so everything
-    /// must exist before. This takes 0.3 ms, once.
+    /// must exist before. This takes half a millisecond, once.
     private static func rehearse() {
         let engine = TokenEngine(center: NotifyCenter(bus: .session))
         engine.wasForked.store(true, ordering: .relaxed)
@@ -76,8 +76,7 @@ extension TokenEngine {
         var token: Int32 = 0
         try? engine.register("rehearsal", .none, token: &token)
         for name in ["self.rehearsal", "self.rehearsal"] {
-            var other: Int32 = 0
-            var descriptor: Int32 = 0
+            var (other, signalled, descriptor): (Int32, Int32, Int32) = (0, 0, 0)
             try? engine.register(name, .none, token: &token)
             try? engine.register(name, descriptor: &descriptor, flags: 0, token: &other)
             _ = (engine.check(token), try? engine.posts(token), engine.isValid(token))
@@ -85,12 +84,20 @@ extension TokenEngine {
             try? engine.post(name)
             try? engine.resume(other)
             try? engine.post(name)
-            try? engine.register(name, signal: 0, token: &descriptor)
+            try? engine.register(name, signal: 0, token: &signalled)
             try? engine.setState(1, of: token)
             _ = try? engine.state(of: token)
             try? engine.monitorFile(token, path: "/")
             try? engine.suspend(process: 0)
             try? engine.resume(process: 1)
+            let (pipe, deferredWork) = engine.state.withLock { ($0.pipes[descriptor], $0.deferredWork) }
+            if let pipe {
+                deferredWork.rehearse(pipe) {
+                    try? engine.post(name)
+                    pipe.forget(other)
+                    try? engine.post(name)
+                }
+            }
             try? engine.cancel(other)
             try? engine.cancel(token)
             try? engine.cancel(token)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CForkGuard
 import Glibc
 package import NotifyCore
 import Synchronization
@@ -135,7 +136,10 @@ extension TokenEngine {
         case .none, .plain: return .none
         case .signal(let number): return .signal(number)
         case .queue(let schedule): return .queue(schedule)
-        case .callback(let function): return .callback(try CallbackTarget(function, on: state.center))
+        case .callback(let function):
+            // Known before the center is asked: its answer is of a type that the child may be unable to create.
+            if fork_is_cut_off() { throw .disabled }
+            return .callback(try CallbackTarget(function, on: state.center))
         case .newPipe:
             let pipe = try TokenPipe(deferredWork: state.deferredWork)
             state.pipes[pipe.readEnd] = pipe

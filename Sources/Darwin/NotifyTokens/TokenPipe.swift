@@ -62,6 +62,20 @@ package final class TokenPipe: Sendable {
         if mustWait { deferredWork.watch(self) }
     }
 
+    /// Leaves no room.
+    func fill() {
+        let bytes = [UInt8](repeating: 0, count: 65_536)
+        state.withLock { state in
+            while Glibc.write(state.writeEnd, bytes, bytes.count) > 0 {}
+        }
+    }
+
+    /// Makes room again.
+    func drain() {
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        read(readEnd, &bytes, bytes.count)
+    }
+
     /// Writes pending tokens while there is room.
     ///
     /// - Returns: the descriptor to wait for; nil if nothing is pending.

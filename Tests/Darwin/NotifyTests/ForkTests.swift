@@ -20,6 +20,15 @@ struct ForkTests {
     }
 
     @Test(arguments: anyBusKind())
+    func `no function creates objects under a lock of Swift's runtime in a child`(kind: BusKind) throws {
+        let library = try CLibrary.shared.get()
+        let bus = try PrivateBus(kind)
+        let result = try library.start("first-uses-in-child.c", on: bus).wait(timeout: .patience)
+        #expect(result.lines == ["child ended with 0"], "\(result.errorOutput)")
+        #expect(result.status == 0)
+    }
+
+    @Test(arguments: anyBusKind())
     func `a child does not keep its parent's connections alive`(kind: BusKind) throws {
         let library = try CLibrary.shared.get()
         let bus = try PrivateBus(kind)
