@@ -248,7 +248,9 @@ extension WaitCommand {
                 "COMMAND",
                 .command,
                 group: group,
-                help: "Once the observer is live, run COMMAND with /bin/sh. If it fails, so does the wait."
+                help:
+                    "Once the observer is live, run COMMAND with /bin/sh. If it fails before the wait is over, so does the "
+                    + "wait."
             ) { $0.then = $1 },
             .value(
                 "ready-fd",
