@@ -245,7 +245,7 @@ extension Coordinator {
 
     /// Brings connections in line with changed decisions. No request waits for it.
     mutating func reconsider(_ connections: some Sequence<ConnectionID>) {
-        let changed = connections.filter { id in directory[id].map { decide($0) != $0.decision } ?? false }
+        let changed = connections.filter { !isAsDecided($0) }
         if !changed.isEmpty { change(changed, of: directory.processes(of: changed), nil) }
     }
 

@@ -254,9 +254,6 @@ extension TokenEngine {
 
     /// Whether no deferred work is left or under way. Then every name that is observed on the bus has a token.
     package var isAtRest: Bool { state.withLock { $0.deferredWork }.isAtRest }
-
-    /// How many tokens fit before the table has doubled in size twice.
-    package var tokenTableSize: Int { table.size }
 }
 
 extension TokenEngine {

@@ -14,9 +14,11 @@ final class CommandTranscript: Sendable {
         var ending: (status: Int32, peakResidentBytes: Int)?
     }
 
+    private let pid: pid_t
     private let state: Monitor<State>
 
     init(of pid: pid_t, output: Int32?, errorOutput: Int32?) {
+        self.pid = pid
         let state = Monitor(State(descriptors: [output ?? -1, errorOutput ?? -1]))
         self.state = state
         startThread { CommandTranscript.read(into: state) }
@@ -61,13 +63,32 @@ final class CommandTranscript: Sendable {
     ) throws -> String {
         let index = stream.rawValue
         _ = state.wait(until: Deadline(after: timeout)) { $0.descriptors[index] < 0 || condition($0.text[index]) }
-        return try state.read { state in
-            let text = String(decoding: state.text[index], as: UTF8.self)
-            guard !condition(state.text[index]) else { return text }
-            let when = state.descriptors[index] >= 0 ? "within \(timeout)" : "before it closed its output"
-            let errors = String(decoding: state.text[1], as: UTF8.self)
-            throw TestSupportError("\(path) did not \(failure()) \(when), but:\n\(text)Its errors:\n\(errors)")
+        let (text, errors, isMet, isClosed) = state.read { state in
+            let texts = state.text.map { String(decoding: $0, as: UTF8.self) }
+            return (texts[index], texts[1], condition(state.text[index]), state.descriptors[index] < 0)
         }
+        if isMet { return text }
+        throw TestSupportError(
+            """
+            \(path) did not \(failure()) \(isClosed ? "before it closed its output" : "within \(timeout)"), but:
+            \(text)Its errors:
+            \(errors)\(isClosed ? "" : "What its threads wait for:\n" + waitingThreads())
+            """
+        )
+    }
+
+    /// A line for each thread of its process group. See proc_pid_wchan(5) and proc_pid_syscall(5).
+    func waitingThreads() -> String {
+        let script = """
+            for process in /proc/[0-9]*; do
+                set -- $(sed 's/.*) //' $process/stat 2>&1)
+                [ "$3" = "$0" ] || continue
+                for thread in $process/task/*; do
+                    echo "$thread $(cat $thread/comm) $(cat $thread/wchan) $(cat $thread/syscall)"
+                done
+            done
+            """
+        return (try? run("sh", ["-c", script, "\(pid)"]))?.output ?? ""
     }
 
     /// Whether some output contains a text. It is asked whenever there is more, and output may be long.

@@ -130,7 +130,7 @@ public final class RunningCommand: Sendable {
     /// - Throws: ``TestSupportError`` after `timeout`, when the command has been killed.
     public func wait(timeout: Duration = .patience) throws -> CommandResult {
         if let result = transcript.result(within: timeout) { return result }
-        let threads = waitingThreads()
+        let threads = transcript.waitingThreads()
         transcript.ifRunning { kill(-pid, SIGKILL) }
         let result = transcript.result(within: .patience)
         throw TestSupportError(
@@ -139,23 +139,9 @@ public final class RunningCommand: Sendable {
             \(result?.output ?? "")
             Its errors:
             \(result?.errorOutput ?? "")
-            Its threads, those of its children, and what each waits for:
+            What its threads wait for:
             \(threads)
             """
         )
-    }
-
-    /// A line for each thread of its process group. See proc_pid_wchan(5) and proc_pid_syscall(5).
-    private func waitingThreads() -> String {
-        let script = """
-            for process in /proc/[0-9]*; do
-                set -- $(sed 's/.*) //' $process/stat 2>&1)
-                [ "$3" = "$0" ] || continue
-                for thread in $process/task/*; do
-                    echo "$thread $(cat $thread/comm) $(cat $thread/wchan) $(cat $thread/syscall)"
-                done
-            done
-            """
-        return (try? run("sh", ["-c", script, "\(pid)"]))?.output ?? ""
     }
 }
