@@ -147,3 +147,11 @@ void fork_keep_in_child(fork_mark *mark) {
 void fork_cut_off_children(void) { atomic_store_explicit(&cuts_children_off, true, memory_order_relaxed); }
 
 bool fork_is_cut_off(void) { return atomic_load_explicit(&cut_off, memory_order_relaxed); }
+
+void *fork_object_place;
+
+bool fork_set_object(void *object) {
+    void *expected = NULL;
+    return __atomic_compare_exchange_n(&fork_object_place, &expected, object, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}

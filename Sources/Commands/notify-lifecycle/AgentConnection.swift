@@ -44,7 +44,7 @@ struct AgentConnection {
 
     /// How long an agent that takes over from another may need until observers have registered with it. Those count an
     /// agent that does not answer for that long as absent.
-    private static let takeover = Duration.seconds(2)
+    static let takeover = Duration.seconds(2)
 
     /// Calls a method of the agent, which the bus starts if necessary and possible, and returns its reply. Another user's
     /// agent is not called.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
+import Glibc
 import NotifyAgent
 import NotifyCore
 
@@ -21,22 +22,52 @@ struct TargetChange {
         let agent = try AgentConnection(settings)
         var codes: [ExitCode] = []
         var thawed: [StoppedThing: StopReason] = [:]
+        var nextAgent: Deadline?
         for target in targets {
             do throws(CommandFailure) {
                 let count = try change(target, by: agent)
                 diagnostics.detail("\(target.title): \(outcome), \(count) observer\(count == 1 ? "" : "s")")
             } catch {
+                var failure: CommandFailure? = error
                 if error.code == .unavailable, continues(target, &thawed, settings) {
+                    failure = changeByNextAgent(target, agent, until: &nextAgent)
+                }
+                guard let failure else {
                     diagnostics.detail("\(target.title): thawed; an agent that is gone had frozen it")
                     continue
                 }
-                if error.isLasting { throw error }
-                diagnostics.error(error.message)
-                codes.append(error.code)
+                if failure.isLasting { throw failure }
+                diagnostics.error(failure.message)
+                codes.append(failure.code)
             }
         }
         // The timeout status is used only if nothing else went wrong.
         return codes.isEmpty ? .done : codes.allSatisfy { $0 == .timedOut } ? .timedOut : .failed
+    }
+
+    /// Observers of an agent that is gone keep their states for some time, and report them to another one that starts
+    /// meanwhile: then the change is still to be made.
+    ///
+    /// - Parameter deadline: until when there may be another, for all targets together.
+    /// - Returns: why another agent has not made the change; nil if it has, or if there is none.
+    private func changeByNextAgent(
+        _ target: TargetOrEveryone,
+        _ agent: AgentConnection,
+        until deadline: inout Deadline?
+    ) -> CommandFailure? {
+        // The programs that continue learn a moment after this that the agent is gone.
+        let end = deadline ?? Deadline(after: AgentConnection.takeover + .milliseconds(500))
+        deadline = end
+        while true {
+            do throws(CommandFailure) {
+                _ = try change(target, by: agent)
+                return nil
+            } catch {
+                guard error.code == .unavailable else { return error }
+            }
+            if end.hasPassed { return nil }
+            poll(nil, 0, 20)
+        }
     }
 
     /// Without an agent every program is in the foreground, and only programs that a killed agent had frozen do not

@@ -114,8 +114,6 @@ struct Child {
         } while result < 0 && errno == EINTR
         return result == pid ? End(status) : nil
     }
-
-    func signal(_ number: Int32) { kill(pid, number) }
 }
 
 /// An error number.

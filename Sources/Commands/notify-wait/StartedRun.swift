@@ -45,7 +45,7 @@ struct StartedRun {
 }
 
 /// The processes in `/proc`.
-private enum ProcessList {
+enum ProcessList {
     struct Entry {
         let pid: pid_t
         let parent: pid_t

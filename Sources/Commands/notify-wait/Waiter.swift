@@ -31,6 +31,8 @@ struct Waiter {
     /// What is being dealt with, and those of its names that are still to be printed.
     private var current: (burst: Burst, rest: ArraySlice<Burst.Entry>)?
     private var then: Child?
+    /// The `--then` command and what it has started, once a signal has come that ends this.
+    private var endingThen: EndingProcesses?
     /// How the `--then` command failed, once it has.
     private var thenFailure: Child.End?
     /// Whether all has come that it posted before that.
@@ -156,8 +158,9 @@ struct Waiter {
     private mutating func takeSignal() -> Int32? {
         guard let signal = signals.next() else { return nil }
         runner?.end(by: signal.number)
+        endingThen = then.map { EndingProcesses($0.pid) }
         // The `--then` command is in our process group.
-        if !signal.isFromKernel { then?.signal(signal.number) }
+        if !signal.isFromKernel { endingThen?.signal(signal.number) }
         return signal.number
     }
 
@@ -168,17 +171,17 @@ struct Waiter {
         var deadline = Deadline(after: .nanoseconds(CommandRunner.patience))
         // A killed process may still be in the midst of something in the kernel, but not for ever.
         let last = Deadline(after: .nanoseconds(CommandRunner.patience + 1_000_000_000))
-        while !(runner?.isIdle ?? true) || then != nil, !last.hasPassed {
+        while !(runner?.isIdle ?? true) || endingThen?.haveEnded() == false, !last.hasPassed {
             var sources = [signals, children].map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
-            poll(&sources, 2, deadline.milliseconds)
+            sources += endingThen?.requests ?? []
+            poll(&sources, nfds_t(sources.count), deadline.milliseconds)
             if signals.next() != nil || deadline.hasPassed {
                 runner?.tick()
-                then?.signal(SIGKILL)
+                endingThen?.signal(SIGKILL)
                 deadline = Deadline(after: .milliseconds(50))
             }
             while children.next() != nil {}
             runner?.childHasEnded()
-            if then?.reap() != nil { then = nil }
         }
     }
 

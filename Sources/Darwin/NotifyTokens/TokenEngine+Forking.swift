@@ -5,16 +5,13 @@ import Glibc
 import NotifyCore
 import Synchronization
 
-/// The address of the shared engine, which is never released; 0 until it exists.
-///
-/// Not a lazy variable: a fork while one is created leaves the child waiting for a thread that it does not have.
-private let sharedEngine = Atomic<UInt>(0)
-
 extension TokenEngine {
     /// The engine of this process, if there is one: unlike ``shared``, for signal handlers too.
     @inline(__always)
     static var existing: Unmanaged<TokenEngine>? {
-        UnsafeRawPointer(bitPattern: sharedEngine.load(ordering: .acquiring)).map { .fromOpaque($0) }
+        // Nothing generic that is not inlined: also in a debug build this must not create objects. See `rehearse`.
+        guard let object = fork_object() else { return nil }
+        return .fromOpaque(object)
     }
 
     /// Creates the engine of this process. Forks wait for that, so a child finds all of it or nothing.
@@ -23,14 +20,9 @@ extension TokenEngine {
         defer { fork_allow() }
         TokenEngine.rehearse()
         let engine = TokenEngine(center: BusChoice.center)
-        let address = Unmanaged.passRetained(engine)
-        let (isFirst, _) = sharedEngine.compareExchange(
-            expected: 0,
-            desired: UInt(bitPattern: address.toOpaque()),
-            ordering: .acquiringAndReleasing
-        )
+        let retained = Unmanaged.passRetained(engine)
         // Otherwise another thread has made it meanwhile.
-        if isFirst { surviveForks() } else { address.release() }
+        if fork_set_object(retained.toOpaque()) { surviveForks() } else { retained.release() }
         return shared
     }
 

@@ -46,6 +46,44 @@ import Testing
         #expect(try bus.lifecycle("-v", "release").errorOutput == "notify-lifecycle: everyone: released, 2 observers\n")
     }
 
+    /// Its observers still count as suspended for 2 seconds, and tell the next agent so.
+    @Test(arguments: anyBusKind())
+    func `what continues a frozen program without an agent also changes its state with the next one`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let folder = try TemporaryFolder()
+        let script = """
+            export XDG_RUNTIME_DIR=$1
+            observes() { notify-lifecycle list -q | grep -q "^$waiting "; }
+            notify-agent & agent=$!
+            until notify-lifecycle status >/dev/null; do sleep 0.02; done
+            notify-wait -f com.example.x & waiting=$!
+            until observes; do sleep 0.02; done
+            notify-lifecycle suspend --freeze $waiting || exit
+            # Together with what would let the program continue.
+            kill -STOP $agent
+            while grep -q "^State:.[^T]" /proc/$agent/task/*/status; do sleep 0.01; done
+            kill -KILL $(pgrep -P $agent) $agent
+            notify-lifecycle foreground $waiting & command=$!
+            while grep -q "^State:.T" /proc/$waiting/status; do sleep 0.01; done
+            notify-agent & agent=$!
+            wait $command && echo changed
+            until observes; do sleep 0.02; done
+            notify-lifecycle list --json
+            kill $agent $waiting
+            wait
+            """
+        let running = try start(
+            "bash",
+            ["-c", script, "bash", folder.path],
+            environment: bus.environment().merging(withoutDesktop) { $1 }
+        )
+        let lines = try running.wait(timeout: .patience).lines
+        try #require(lines.count == 2 && lines[0] == "changed")
+        #expect(lines[1].contains(#""state":"foreground""#))
+    }
+
     @Test(arguments: anyBusKind())
     func `a verb returns when the agent says that the change is in force, and not before`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

@@ -48,6 +48,22 @@ import Testing
         #expect(try run("ls", ["-A", folder.path]).output == "")
     }
 
+    @Test(arguments: anyBusKind(), [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    func `a signal ends all that the command of --then has started, not only its shell`(
+        kind: BusKind,
+        signal: Int32
+    ) throws {
+        let bus = try PrivateBus(kind)
+        // None of these shells passes a signal on, and what they start in the background ignores some signals.
+        let script = #"sleep 1000 & echo $!; sh -c 'sleep 1000 & echo $!; echo $$; wait'; true"#
+        let waiting = try bus.startWaiting(["-f", "a", "--then", script])
+        let started = try waiting.waitForOutputLines(3).compactMap { pid_t($0) }
+        #expect(started.count == 3)
+        waiting.send(signal: signal)
+        #expect(try waiting.wait().status == 128 + signal)
+        #expect(started.filter { processState($0) ?? "Z" != "Z" } == [])
+    }
+
     @Test(arguments: anyBusKind())
     func `a second signal ends the wait for a command that will not end`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

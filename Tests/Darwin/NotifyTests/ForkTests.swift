@@ -20,11 +20,13 @@ struct ForkTests {
     }
 
     @Test(arguments: anyBusKind())
-    func `no function creates objects under a lock of Swift's runtime in a child`(kind: BusKind) throws {
+    func `no function creates objects under a lock of Swift's runtime in a child, nor before forks wait`(kind: BusKind)
+        throws
+    {
         let library = try CLibrary.shared.get()
         let bus = try PrivateBus(kind)
         let result = try library.start("first-uses-in-child.c", on: bus).wait(timeout: .patience)
-        #expect(result.lines == ["child ended with 0"], "\(result.errorOutput)")
+        #expect(result.lines == ["forks wait", "child ended with 0"], "\(result.errorOutput)")
         #expect(result.status == 0)
     }
 

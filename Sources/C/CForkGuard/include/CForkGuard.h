@@ -34,6 +34,16 @@ void fork_hooks(void (*prepare)(void), void (*parent)(void), void (*child)(void)
 /* fork_cut_off_children() - cut later children off, even if there is no connection to a bus */
 void fork_cut_off_children(void);
 
+/*
+ * fork_object(), fork_set_object() - the object that a child takes over from its parent
+ *
+ * Here, because the first use of a variable of Swift's may create it, under a lock of Swift's runtime: a child that is
+ * forked meanwhile would wait forever. It is set once; the second function returns whether this call did it.
+ */
+extern void *_Nullable fork_object_place;
+static inline void *_Nullable fork_object(void) { return __atomic_load_n(&fork_object_place, __ATOMIC_ACQUIRE); }
+bool fork_set_object(void *object);
+
 /* fork_is_cut_off() - whether this process is a fork, without exec, of one that has used a bus, or tried to */
 bool fork_is_cut_off(void);
 

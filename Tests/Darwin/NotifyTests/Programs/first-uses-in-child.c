@@ -2,9 +2,10 @@
 /*
  * Calls every function in the child of a fork, and prints which calls reach a part of Swift's runtime that creates
  * objects under a lock. Another thread of the parent may have held it at the fork, and the child would wait forever.
+ * The same for the first call of the program, until it has forks wait.
  *
- * Those parts are found in the library's symbol table. The child overwrites their first instruction with an invalid one
- * and restores it once it was reached.
+ * Those parts are found in the library's symbol table. The program overwrites their first instruction with an invalid
+ * one and restores it once it was reached.
  */
 #define _GNU_SOURCE
 #define NOTIFYBUS_EXTENSIONS
@@ -38,6 +39,8 @@ struct part {
 static struct part parts[4096];
 static int part_count;
 static const char *function = "";
+/* What has forks wait. */
+static struct part delay;
 
 /* Whether a function creates what the first use needs: type metadata, a conformance, or the value of a global. */
 static int creates(const char *name) {
@@ -66,9 +69,10 @@ static int find_parts(void) {
         for (size_t j = 0; j < sections[i].sh_size / sizeof *symbols; j++) {
             const char *name = names + symbols[j].st_name;
             if (ELF64_ST_TYPE(symbols[j].st_info) != STT_FUNC || symbols[j].st_shndx == SHN_UNDEF) continue;
+            unsigned char *code = (unsigned char *)library.dli_fbase + symbols[j].st_value;
+            if (strcmp(name, "fork_delay") == 0) delay = (struct part){.name = name, .code = code};
             if (!creates(name) || part_count == sizeof parts / sizeof *parts) continue;
-            parts[part_count++] =
-                (struct part){.name = name, .code = (unsigned char *)library.dli_fbase + symbols[j].st_value};
+            parts[part_count++] = (struct part){.name = name, .code = code};
         }
     }
     return part_count;
@@ -81,8 +85,24 @@ static void write_code(unsigned char *code, const unsigned char *bytes) {
     __builtin___clear_cache((char *)code, (char *)code + sizeof invalid);
 }
 
+static void trap(struct part *part) {
+    memcpy(part->saved, part->code, sizeof invalid);
+    write_code(part->code, invalid);
+}
+
+static void trap_all(void) {
+    for (int i = 0; i < part_count; i++) memcpy(parts[i].saved, parts[i].code, sizeof invalid);
+    for (int i = 0; i < part_count; i++) write_code(parts[i].code, invalid);
+}
+
 static void reached(int number, siginfo_t *info, void *context) {
     (void)number, (void)context;
+    if (info->si_addr == delay.code) {
+        write_code(delay.code, delay.saved);
+        for (int i = 0; i < part_count; i++) write_code(parts[i].code, parts[i].saved);
+        dprintf(1, "forks wait\n");
+        return;
+    }
     for (int i = 0; i < part_count; i++) {
         if (parts[i].code != info->si_addr) continue;
         dprintf(1, "%s: %s\n", function, parts[i].name);
@@ -94,6 +114,8 @@ static void reached(int number, siginfo_t *info, void *context) {
     _exit(41);
 }
 
+#define CALL(call) (function = #call, call)
+
 static void called(int token, void *context) { (void)token, (void)context; }
 
 static void make_calls(int parents) {
@@ -101,7 +123,6 @@ static void make_calls(int parents) {
     unsigned int count;
     uint64_t state;
     static char bytes[65536];
-#define CALL(call) (function = #call, call)
     /* Twice: what a child may not do, and what it may. */
     for (int i = 0; i < 2; i++) {
         const char *name = i == 0 ? "com.example.a" : "self.example";
@@ -156,14 +177,18 @@ static void make_calls(int parents) {
 int main(void) {
     int fd, token, status;
     struct sigaction action = {.sa_sigaction = reached, .sa_flags = SA_SIGINFO | SA_NODEFER};
-    if (find_parts() < 10) return fputs("The library has no symbol table.\n", stderr), 1;
+    if (find_parts() < 10 || !delay.code) return fputs("The library has no symbol table.\n", stderr), 1;
+    sigaction(SIGILL, &action, NULL);
+    trap_all();
+    trap(&delay);
+    CALL(notify_is_valid_token(1));
+    CALL(notify_check(1, &token));
+    CALL(notify_cancel(1));
     if (notify_register_file_descriptor("com.example.a", &fd, 0, &token) != NOTIFY_STATUS_OK) return 2;
     pid_t pid = fork();
     if (pid == 0) {
         alarm(60);
-        sigaction(SIGILL, &action, NULL);
-        for (int i = 0; i < part_count; i++) memcpy(parts[i].saved, parts[i].code, sizeof invalid);
-        for (int i = 0; i < part_count; i++) write_code(parts[i].code, invalid);
+        trap_all();
         make_calls(token);
         _exit(0);
     }
