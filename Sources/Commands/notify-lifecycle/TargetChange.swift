@@ -66,7 +66,7 @@ struct TargetChange {
                 guard error.code == .unavailable else { return error }
             }
             if end.hasPassed { return nil }
-            poll(nil, 0, 20)
+            poll(nil, 0, 250)
         }
     }
 
