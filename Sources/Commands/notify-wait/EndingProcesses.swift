@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// A process and all that it had started when it was to end, except what a process had left behind that had ended by then.
+/// A child and all that it had started when it was to end, except what a process had left behind that had ended by then.
 ///
 /// They are known by descriptors: once their parents have ended, nothing else shows where they belong.
 struct EndingProcesses {
@@ -31,6 +31,9 @@ struct EndingProcesses {
         poll(&requests, nfds_t(requests.count), 0)
         for request in requests where request.revents != 0 { close(request.fd) }
         descriptors = requests.filter { $0.revents == 0 }.map(\.fd)
-        return descriptors.isEmpty
+        guard descriptors.isEmpty else { return false }
+        // It is not reaped, so that its number belongs to no other process.
+        var facts = siginfo_t()
+        return waitid(P_PID, id_t(process), &facts, WEXITED | WNOHANG | WNOWAIT) != 0 || facts.si_signo != 0
     }
 }
