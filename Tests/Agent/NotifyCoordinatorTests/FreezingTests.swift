@@ -137,6 +137,21 @@ import Testing
         #expect(world.still == [process])
     }
 
+    @Test func `a process that registers again just before it is frozen is frozen once its new names are held`() throws {
+        var world = World()
+        let process = World.process(7)
+        _ = try world.register(":1.1", process, ["com.example.a"])
+        world.settle()
+        let call = try world.set("pid:7", .suspended, freezes: true)
+        while !world.bus.isEmpty { world.stepBus() }
+        let renewal = try world.register(":1.1", process, ["com.example.a", "com.example.b"])
+        world.stepObservers()
+        #expect(world.still.isEmpty && world.answers[renewal] == nil)
+        world.settle()
+        #expect(world.answers[renewal] != nil && world.answers[call] == .connections(1))
+        #expect(world.still == [process])
+    }
+
     @Test func `a change that another one overtakes while its process is parked is answered with it`() throws {
         var world = World()
         let process = World.process(7)
