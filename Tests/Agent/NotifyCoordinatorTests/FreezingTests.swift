@@ -137,7 +137,7 @@ import Testing
         #expect(world.still == [process])
     }
 
-    @Test func `a process that registers again just before it is frozen is frozen once its new names are held`() throws {
+    @Test func `a process that registers again just before it is frozen is frozen once its names are held`() throws {
         var world = World()
         let process = World.process(7)
         _ = try world.register(":1.1", process, ["com.example.a"])
