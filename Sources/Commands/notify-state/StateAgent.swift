@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
+import Glibc
 import NotifyCore
 
 /// The agent, which keeps the states and must answer in time.
@@ -33,6 +34,34 @@ struct StateAgent {
         }
     }
 
+    /// How long after its start observers may still be about to register with an agent.
+    private static let takeover = Duration.seconds(2)
+
+    /// Changes a state. An agent that has just started may not know yet that the name is observed, and is asked again.
+    private func change<Answer>(_ body: () throws(AgentError) -> Answer) throws(CommandFailure) -> Answer {
+        var end: Deadline?
+        while true {
+            do throws(AgentError) {
+                return try body()
+            } catch {
+                guard case .refused(let fault) = error, fault.name == AgentInterface.ErrorName.notObserved else {
+                    throw failure(error)
+                }
+                if end == nil, agentIsNew { end = Deadline(after: timeLimit(StateAgent.takeover)) }
+                guard let end, !end.hasPassed else { throw failure(error) }
+                poll(nil, 0, 20)
+            }
+        }
+    }
+
+    private var agentIsNew: Bool {
+        guard let status = try? center.agentStatus(),
+            let since = status.fields.first(where: { $0.key == "since" })?.value.uint64
+        else { return false }
+        let age = Clock.timeOfDay / 1_000_000_000 - Int64(clamping: since)
+        return (0...StateAgent.takeover.components.seconds).contains(age)
+    }
+
     func state(of name: NotifyName) throws(CommandFailure) -> UInt64 {
         do throws(AgentError) {
             return try center.state(of: name, timeout: timeLimit())
@@ -42,22 +71,14 @@ struct StateAgent {
     }
 
     func set(_ value: UInt64, of name: NotifyName) throws(CommandFailure) {
-        do throws(AgentError) {
-            try center.setState(value, of: name, timeout: timeLimit())
-        } catch {
-            throw failure(error)
-        }
+        try change { () throws(AgentError) in try center.setState(value, of: name, timeout: timeLimit()) }
     }
 
     /// Sets a state if it is `old`.
     ///
     /// - Returns: what it was.
     func swap(_ old: UInt64, for new: UInt64, of name: NotifyName) throws(CommandFailure) -> UInt64 {
-        do throws(AgentError) {
-            return try center.swapState(old, for: new, of: name, timeout: timeLimit())
-        } catch {
-            throw failure(error)
-        }
+        try change { () throws(AgentError) in try center.swapState(old, for: new, of: name, timeout: timeLimit()) }
     }
 
     func post(_ name: NotifyName) throws(CommandFailure) {

@@ -18,6 +18,22 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
+    func `an agent that has just started may learn a moment later that the name is observed`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let waiting = try bus.startWaiting(["-q", "com.x"])
+        waiting.send(signal: SIGSTOP)
+        let agent = try startAgent(on: bus)
+        defer { agent.send(signal: SIGTERM) }
+        let adding = try start(productPath("notify-state"), ["--address", bus.address, "add", "com.x", "5", "--post"])
+        // Long enough for a refusal, and shorter than it is waited for.
+        usleep(300_000)
+        waiting.send(signal: SIGCONT)
+        let result = try adding.wait(timeout: .patience)
+        #expect(result.status == 0 && result.output == "5\n", "\(result.errorOutput)")
+        #expect(try waiting.wait().status == 0)
+    }
+
+    @Test(arguments: anyBusKind())
     func `add prints the sum, subtracts, and refuses what is no state`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let agent = try startAgent(on: bus)

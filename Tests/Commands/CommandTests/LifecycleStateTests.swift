@@ -58,7 +58,7 @@ import Testing
             observes() { notify-lifecycle list -q | grep -q "^$waiting "; }
             notify-agent & agent=$!
             until notify-lifecycle status >/dev/null; do sleep 0.02; done
-            notify-wait -f com.example.x >"$1/heard" & waiting=$!
+            notify-wait -q -f com.example.x & waiting=$!
             until observes; do sleep 0.02; done
             notify-lifecycle suspend --freeze $waiting || exit
             # Together with what would let the program continue.
@@ -79,9 +79,9 @@ import Testing
             ["-c", script, "bash", folder.path],
             environment: bus.environment().merging(withoutDesktop) { $1 }
         )
-        let lines = try running.wait(timeout: .patience).lines
-        try #require(lines.count == 2 && lines[0] == "changed", "\(lines)")
-        #expect(lines[1].contains(#""state":"foreground""#))
+        let result = try running.wait(timeout: .patience)
+        try #require(result.lines.count == 2 && result.lines[0] == "changed", "\(result.output)\(result.errorOutput)")
+        #expect(result.lines[1].contains(#""state":"foreground""#), "\(result.output)")
     }
 
     @Test(arguments: anyBusKind())
