@@ -8,6 +8,9 @@ struct Hold {
     /// What can be held.
     static let names: [NotifyName] = ["org.notifybus.system.willsleep", "org.notifybus.system.willshutdown"]
 
+    private static let obstacle =
+        "nothing waits for the command: a program in a sandbox can't delay sleep or shutdown"
+
     private let center: NotifyCenter
     private let wanted: [NotifyName]
     /// Which time of each the command is to run for, or runs.
@@ -16,8 +19,10 @@ struct Hold {
     static func names(among names: [NotifyName]) -> [NotifyName] { Hold.names.filter(names.contains) }
 
     /// Returns once the agent knows that it is to wait, or can't be told; then it will be once it is there.
-    init(_ names: [NotifyName], in center: NotifyCenter, _ diagnostics: Diagnostics) {
-        (self.center, wanted) = (center, Hold.names(among: names))
+    init(_ names: [NotifyName], in center: NotifyCenter, _ bus: NotifyCenter.Bus, _ diagnostics: Diagnostics) {
+        self.center = center
+        wanted = bus.isWhole ? Hold.names(among: names) : []
+        if !bus.isWhole { diagnostics.notice(Hold.obstacle) }
         for name in wanted {
             do throws(AgentError) {
                 _ = try center.hold(name)

@@ -93,7 +93,7 @@ struct Waiter {
             _ = try? center.lifecycle.follow(follower)
             if center.lifecycle.state != .foreground { inbox.put(center.lifecycle.state) }
         }
-        hold = settings.holds ? Hold(subject.names, in: center, diagnostics) : nil
+        hold = settings.holds ? Hold(subject.names, in: center, settings.common.notifyBus, diagnostics) : nil
         // Until now there was nothing to clean up.
         signals = try Signals()
         children = try Signals(only: [SIGCHLD])

@@ -55,6 +55,19 @@ struct SandboxTests {
     }
 
     @Test(arguments: anyBusKind())
+    func `in a sandbox --hold says that nothing waits`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let sandbox = try FlatpakSandbox(on: bus)
+        let name = "org.notifybus.system.willsleep"
+        let arguments = ["-t", "1s", "--hold", name, "--", "true"]
+        let result = try sandbox.start(productPath("notify-wait"), arguments).wait()
+        #expect(result.status == 2)
+        let sentence = "nothing waits for the command: a program in a sandbox can't delay sleep or shutdown\n"
+        #expect(result.errorOutput.contains("notify-wait: \(sentence)"), "\(result.errorOutput)")
+        #expect(!result.errorOutput.contains("Hold"), "\(result.errorOutput)")
+    }
+
+    @Test(arguments: anyBusKind())
     func `in a sandbox of another kind whose proxy hides the relay, the permission is named first`(
         kind: BusKind
     ) throws {

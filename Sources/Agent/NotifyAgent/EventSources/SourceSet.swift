@@ -38,7 +38,8 @@ final class SourceSet {
 
     /// How long sources continue once there are no observers any more, in milliseconds.
     private static let lingering: Int64 = 10_000
-    private static let idle = SourceCondition.off("idle until an observer registers")
+    /// How one is that decides about programs, and has no reader.
+    static let idle = SourceCondition.off("idle until an observer registers")
 
     private let loop: EventLoop
     private let makers: [String: SourceMaker]

@@ -78,6 +78,14 @@ extension Agent {
         }
     }
 
+    /// What is known of sources that have just got a reader. They no longer rest, of which the coordinator may hear only
+    /// after the event that it is carrying out.
+    private var sourcesWithReader: SourceTable {
+        var sources = coordinator.sources
+        for entry in sources.entries where entry.condition == SourceSet.idle { sources.reset(entry.name, nil) }
+        return sources
+    }
+
     /// Other names that follow from facts are wanted, or fewer.
     private func followWishes() {
         logind?.delay(delays)
@@ -166,7 +174,7 @@ extension Agent {
 
     /// A source that is started learns what is already known.
     private func tellLogins() {
-        guard let condition = coordinator.sources.entries.first(where: { $0.name == "logind" })?.condition else {
+        guard let condition = sourcesWithReader.entries.first(where: { $0.name == "logind" })?.condition else {
             return
         }
         if condition == .live {
@@ -193,7 +201,7 @@ extension Agent {
         guard events.followsFocus else { return }
         // Without an observer KWin has not been asked yet.
         if coordinator.sources.foremost == nil { sources.source(ShellSource.self)?.ask() }
-        tell(events.focus.take(coordinator.sources, focusSources))
+        tell(events.focus.take(sourcesWithReader, focusSources))
     }
 
     private var focusSources: [String] { DecidingSource.ofFocus.filter(coordinator.sources.contains) }

@@ -47,6 +47,19 @@ struct LoginEventTests {
         for each in [all.observation, locked.observation, unlocked.observation] { each.cancel() }
     }
 
+    @Test(arguments: anyBusKind())
+    func `the state of the first name that is observed waits for logind's answer`(kind: BusKind) throws {
+        let logind = try MockLogind()
+        let scene = try makeScene(kind, logind)
+        let active: NotifyName = "org.notifybus.session.active"
+        let observation = try scene.center.addObserver(for: active, timeout: .seconds(25)) { _ in }
+        let begin = ContinuousClock.now
+        let state = try scene.state(of: active)
+        // The agent waits for a second.
+        #expect(state == 1 || ContinuousClock.now - begin >= .seconds(1))
+        observation.cancel()
+    }
+
     @Test(arguments: busKinds, ["Sleep", "Shutdown"])
     func `what begins while logind is asked for its sessions is posted`(kind: BusKind, what: String) throws {
         let logind = try MockLogind()
