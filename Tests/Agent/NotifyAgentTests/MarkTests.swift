@@ -102,4 +102,34 @@ import Testing
         #expect(continues(other.pid) && processState(program.pid) == "T" && !marks.hasMarks(of: getpid()))
         withExtendedLifetime(folder) {}
     }
+
+    @Test func `what a dead agent had taken over continues, too`() throws {
+        let (folder, marks, program) = try folder { "+person process \($0) \($1)\n" }
+        let other = try start("/bin/sleep", ["1000"])
+        other.send(signal: SIGSTOP)
+        try #require(waitUntil(timeout: .patience) { processState(other.pid) == "T" })
+        func thing(_ process: RunningCommand) throws -> StoppedThing {
+            let time = ProcessFolder(of: process.pid)?.startTime
+            return try .process(process.pid, start: #require(time))
+        }
+        let (adopted, left) = (try thing(program), try thing(other))
+        let agent = try start("/bin/sleep", ["1000"])
+        var (next, old) = (MarkFile(marks), MarkFile(marks))
+        let isAdopted = next.add(adopted, .person) && next.give(to: agent.pid)
+        let isLeft = old.add(adopted, .person) && old.add(left, .person)
+        try #require(isAdopted && isLeft)
+        let finished = Counter()
+        startThread {
+            marks.thawUnlessAdopted(within: 2_000)
+            finished.add()
+        }
+        // It has looked at the marks several times by then.
+        usleep(300_000)
+        agent.send(signal: SIGKILL)
+        _ = try agent.wait(timeout: .patience)
+        marks.thawAbandoned()
+        #expect(finished.wait(for: 1))
+        #expect(continues(program.pid) && continues(other.pid))
+        withExtendedLifetime(folder) {}
+    }
 }

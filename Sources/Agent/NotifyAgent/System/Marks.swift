@@ -178,16 +178,18 @@ package struct MarkFolder: Sendable {
         guard folder >= 0 else { return }
         defer { close(folder) }
         let own = files.filter { MarkFile.agent(of: $0)?.pid == ProcessHandle.own && isOfLivingAgent($0) }
-        var things = self.things(in: own, folder)
-        let end = MonotonicTime.now + limit
-        while true {
+        let things = self.things(in: own, folder)
+        /// What no living agent says that it has stopped. Looked at each time: while it stands in the file of this process,
+        /// nothing else lets it continue, not even after the death of an agent that had taken it over.
+        func abandoned() -> [StoppedThing: StopReason] {
             let marked = self.things(in: files.filter { !own.contains($0) && isOfLivingAgent($0) }, folder)
-            things = things.filter { marked[$0.key] == nil && $0.key.isThere }
-            if things.isEmpty || end <= .now { break }
-            poll(nil, 0, MarkFolder.pause)
+            return things.filter { marked[$0.key] == nil && $0.key.isThere }
         }
-        for thing in things.keys { thing.thaw() }
+        let end = MonotonicTime.now + limit
+        while !abandoned().isEmpty, MonotonicTime.now < end { poll(nil, 0, MarkFolder.pause) }
         for name in own { unlinkat(folder, name, 0) }
+        // Afterwards: until then others have relied on this process.
+        for thing in abandoned().keys { thing.thaw() }
     }
 
     private func things(in files: [String], _ folder: Int32) -> [StoppedThing: StopReason] {
