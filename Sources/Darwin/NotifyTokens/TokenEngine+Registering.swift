@@ -39,7 +39,7 @@ extension TokenEngine {
         token.pointee = -1
         let (registration, isFirst, center) = try withState { state throws(NotifyStatus) in
             let name = try state.recentNames.find(text)
-            if !name.staysInProcess { try TokenEngine.requireBus(state) }
+            try TokenEngine.allowUse(of: name, state)
             let entry = try enter(name, wish, &state)
             token.pointee = entry.0.token
             if prepare != nil { entry.0.suspend() }

@@ -70,8 +70,17 @@ package final class TokenEngine: Sendable {
         }
     }
 
-    /// From now on children are cut off from the bus: objects that are created on its first use have locks that no fork
-    /// waits for.
+    /// Called before a name is posted or registered.
+    ///
+    /// - Throws: `disabled` if it needs the bus, and that must not be used.
+    static func allowUse(of name: NotifyName, _ state: State) throws(NotifyStatus) {
+        if !name.staysInProcess { return try requireBus(state) }
+        // In a child such names do without the center.
+        if !state.isChild { fork_cut_off_children() }
+    }
+
+    /// From now on children are cut off from the bus: objects that are created on the center's first use have locks that
+    /// no fork waits for.
     ///
     /// - Throws: `disabled` if the bus must not be used.
     static func requireBus(_ state: State) throws(NotifyStatus) {
@@ -83,11 +92,8 @@ package final class TokenEngine: Sendable {
     package func post(_ text: UnsafePointer<CChar>?) throws(NotifyStatus) {
         let (name, route) = try withState { state throws(NotifyStatus) in
             let name = try state.recentNames.find(text)
-            if !name.staysInProcess {
-                try TokenEngine.requireBus(state)
-            } else if state.isChild {
-                return (name, Route.own(state.records[name]))
-            }
+            try TokenEngine.allowUse(of: name, state)
+            if name.staysInProcess, state.isChild { return (name, Route.own(state.records[name])) }
             return (name, Route.center(state.center))
         }
         switch route {

@@ -19,13 +19,15 @@ struct ForkTests {
         #expect(result.status == 0)
     }
 
-    @Test(arguments: anyBusKind())
-    func `no function creates objects under a lock of Swift's runtime in a child, nor before forks wait`(kind: BusKind)
-        throws
-    {
+    /// Also if the parent has used nothing but a name that stays in the process.
+    @Test(arguments: anyBusKind(), ["com.example.a", "self.example"])
+    func `no function creates objects under a lock of Swift's runtime in a child, nor before forks wait`(
+        kind: BusKind,
+        parentsName: String
+    ) throws {
         let library = try CLibrary.shared.get()
         let bus = try PrivateBus(kind)
-        let result = try library.start("first-uses-in-child.c", on: bus).wait(timeout: .patience)
+        let result = try library.start("first-uses-in-child.c", [parentsName], on: bus).wait(timeout: .patience)
         #expect(result.lines == ["forks wait", "child ended with 0"], "\(result.errorOutput)")
         #expect(result.status == 0)
     }

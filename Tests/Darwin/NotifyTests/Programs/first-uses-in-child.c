@@ -174,7 +174,7 @@ static void make_calls(int parents) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     int fd, token, status;
     struct sigaction action = {.sa_sigaction = reached, .sa_flags = SA_SIGINFO | SA_NODEFER};
     if (find_parts() < 10 || !delay.code) return fputs("The library has no symbol table.\n", stderr), 1;
@@ -184,7 +184,7 @@ int main(void) {
     CALL(notify_is_valid_token(1));
     CALL(notify_check(1, &token));
     CALL(notify_cancel(1));
-    if (notify_register_file_descriptor("com.example.a", &fd, 0, &token) != NOTIFY_STATUS_OK) return 2;
+    if (argc != 2 || notify_register_file_descriptor(argv[1], &fd, 0, &token) != NOTIFY_STATUS_OK) return 2;
     pid_t pid = fork();
     if (pid == 0) {
         alarm(60);
