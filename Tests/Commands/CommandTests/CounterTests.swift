@@ -19,18 +19,22 @@ import Testing
 
     @Test(arguments: anyBusKind())
     func `an agent that has just started may learn a moment later that the name is observed`(kind: BusKind) throws {
-        let bus = try PrivateBus(kind)
-        let waiting = try bus.startWaiting(["-q", "com.x"])
-        waiting.send(signal: SIGSTOP)
-        let agent = try startAgent(on: bus)
-        defer { agent.send(signal: SIGTERM) }
-        let adding = try start(productPath("notify-state"), ["--address", bus.address, "add", "com.x", "5", "--post"])
-        // Long enough for a refusal, and shorter than it is waited for.
-        usleep(300_000)
-        waiting.send(signal: SIGCONT)
-        let result = try adding.wait(timeout: .patience)
-        #expect(result.status == 0 && result.output == "5\n", "\(result.errorOutput)")
-        #expect(try waiting.wait().status == 0)
+        var results: [CommandResult] = []
+        // A busy machine may need longer than the 2 seconds that such an agent gets.
+        for _ in 0..<3 where results.last?.status != 0 {
+            let bus = try PrivateBus(kind)
+            let waiting = try bus.startWaiting(["-q", "com.x"])
+            waiting.send(signal: SIGSTOP)
+            let agent = try startAgent(on: bus)
+            defer { agent.send(signal: SIGTERM) }
+            let adding = try start(productPath("notify-state"), ["--address", bus.address, "add", "com.x", "5", "--post"])
+            // Most likely it has been refused by then.
+            usleep(300_000)
+            waiting.send(signal: SIGCONT)
+            results.append(try adding.wait(timeout: .patience))
+            if results.last?.status == 0 { #expect(try waiting.wait().status == 0) }
+        }
+        #expect(results.last?.status == 0 && results.last?.output == "5\n", "\(results)")
     }
 
     @Test(arguments: anyBusKind())
