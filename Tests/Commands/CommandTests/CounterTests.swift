@@ -27,7 +27,8 @@ import Testing
             waiting.send(signal: SIGSTOP)
             let agent = try startAgent(on: bus)
             defer { agent.send(signal: SIGTERM) }
-            let adding = try start(productPath("notify-state"), ["--address", bus.address, "add", "com.x", "5", "--post"])
+            let arguments = ["--address", bus.address, "add", "com.x", "5", "--post"]
+            let adding = try start(productPath("notify-state"), arguments)
             // Most likely it has been refused by then.
             usleep(300_000)
             waiting.send(signal: SIGCONT)
