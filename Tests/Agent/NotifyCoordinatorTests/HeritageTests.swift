@@ -27,6 +27,17 @@ import Testing
         world.settle()
     }
 
+    @Test func `everything can be handed over while no connection changes its state`() throws {
+        var world = World()
+        for (number, state) in [LifecycleState.foreground, .background, .suspended].enumerated() {
+            _ = try world.register(":1.\(number)", World.process(Int32(number + 11)), ["com.example.a"])
+            _ = try world.set(":1.\(number)", state)
+            #expect(world.coordinator.isAtRest == (state == .foreground))
+            world.settle()
+            #expect(world.coordinator.isAtRest)
+        }
+    }
+
     @Test func `what an agent has taken over and not changed it hands over as it was`() {
         var heritage = Heritage()
         heritage.connections = [

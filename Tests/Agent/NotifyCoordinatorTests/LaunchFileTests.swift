@@ -147,7 +147,7 @@ import Testing
         arguments: [
             ("a  b\tc ", ["a", "b", "c"]), ("'a \"b' \"c 'd\"", ["a \"b", "c 'd"]), ("a'b'\"c\"d", ["abcd"]),
             ("'' \"\"", ["", ""]), ("'a\tb' \"c d\"", ["a\tb", "c d"]), ("\\x41\\101\\377", nil),
-            ("\\x41\\101", ["AA"]),
+            ("\\x41\\101", ["AA"]), ("\\u00e9a \\U0001f600a", ["éa", "😀a"]),
             ("\\a\\b\\f\\n\\r\\t\\v\\s\\\\\\\"\\'", ["\u{7}\u{8}\u{c}\n\r\t\u{b} \\\"'"]), ("", []), ("   ", []),
         ] as [(String, [String]?)]
     ) func `a command line is split as systemd does`(text: String, words: [String]?) {

@@ -85,6 +85,13 @@ import Testing
         }
     }
 
+    @Test func `what an ended program was still to be told is nothing to one that others start later`() {
+        var next = successor([heritage { $0.missed = [Self.name] }])
+        for isRunning in [false, true] { next.take(.activity(next.id, isRunning)) }
+        next.take(.observes(ConnectionID(7), [next.id], Subjects(names: [Self.name]), isNew: false))
+        #expect(next.starts.isEmpty && next.delivered.isEmpty)
+    }
+
     @Test func `an agent that has yet to find out what runs hands over all that it was told`() {
         let left = heritage { left in
             (left.due, left.missed, left.recentStarts) = ([Self.name], [LauncherWorld.other], [5])

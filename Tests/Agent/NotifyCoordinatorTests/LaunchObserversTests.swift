@@ -38,7 +38,14 @@ import Testing
         #expect(observers.hear("com.example.a") && !observers.hear("com.example.b"))
         let rest = Subjects(names: ["com.example.b"])
         _ = observers.join(connection, rest, behind: nil, missed: PendingNames(), due: PendingNames())
-        #expect(!observers.hear("com.example.a"))
+        #expect(!observers.hear("com.example.a") && !observers.hear("com.example.b"))
+    }
+
+    @Test func `a connection that hears its names already is told nothing more`() {
+        var observers = LaunchObservers()
+        let subjects = Subjects(names: ["com.example.a"])
+        _ = observers.join(connection, subjects, behind: nil, missed: PendingNames(), due: PendingNames())
+        #expect(observers.hear("com.example.a") && !observers.note("com.example.a"))
     }
 
     @Test func `what a connection was told does not count when it joins anew`() {

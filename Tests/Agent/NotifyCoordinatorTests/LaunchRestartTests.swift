@@ -28,8 +28,15 @@ import Testing
         world.end(.failed("there is no such unit"))
         #expect(world.starts.count == 1 && world.complaints == ["there is no such unit"] && world.state == "idle")
         world.post()
-        world.end(.canceled)
-        #expect(world.starts.count == 3)
+        for count in 3...5 {
+            world.end(.canceled)
+            #expect(world.starts.count == count && world.launcher.reports[0].lastResult == "canceled")
+        }
+        world.end(.failed("there is no such unit"))
+        world.post()
+        for _ in 0..<4 { world.end(.canceled) }
+        #expect(world.complaints.last == "its start was canceled 4 times in a row")
+        #expect(world.launcher.reports[0].lastResult == "canceled" && world.state == "idle")
     }
 
     @Test func `a program that fails after its start counts as failed, and says how`() {

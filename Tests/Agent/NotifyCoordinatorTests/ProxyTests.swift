@@ -112,6 +112,20 @@ import Testing
         #expect(world.prefixRules == Set(prefixes.prefix(20).map(NamePrefix.init)))
     }
 
+    @Test func `many prefixes whose rule the bus has refused can be held later`() throws {
+        var world = World()
+        let prefixes = (0..<200).map { "com.example.prefix\($0)." }
+        _ = try world.register(":1.1", World.process(11), [], prefixes: prefixes)
+        world.ruleFailure = "no more rules"
+        let refused = try world.set(":1.1", .suspended)
+        world.settle()
+        #expect(world.refusals[refused] != nil && world.prefixRules.isEmpty)
+        world.ruleFailure = nil
+        let call = try world.set(":1.1", .suspended)
+        world.settle()
+        #expect(world.answers[call] == .connections(1) && world.prefixRules == [NamePrefix("")])
+    }
+
     @Test func `the rule for all prefixes goes with the last of them, also if all go at once`() throws {
         var world = World()
         let prefixes = (0..<200).map { "com.example.prefix\($0)." }

@@ -27,6 +27,16 @@ import Testing
         }
     }
 
+    @Test func `a process is announced with its first observer, and again once all have gone`() throws {
+        var world = World()
+        let process = World.process(11)
+        for round in 1...2 {
+            for name in [":1.1", ":1.2"] { _ = try world.register(name, process, ["com.example.a"]) }
+            #expect(world.present == Array(repeating: process, count: round))
+            for name in [":1.1", ":1.2"] { world.send(.connectionEnded(try #require(world.coordinator.id(of: name)))) }
+        }
+    }
+
     @Test func `an addition that was refused before it was looked at is not waited for`() throws {
         var world = World()
         _ = try world.register(":1.1", World.process(11), ["com.example.a"])

@@ -35,6 +35,8 @@ struct World {
     var answersKeeping = true
     /// Connections that were to be watched, again if they registered again.
     private(set) var begun: [ConnectionID] = []
+    /// Processes whose facts were to be found out.
+    private(set) var present: [ProcessID] = []
     private(set) var hasObservers = false
     private(set) var memoryReleases = 0
     /// Processes of which it is watched whether they are stopped.
@@ -101,6 +103,7 @@ struct World {
             kept[observer.id, default: []].append(states.map { "\($0.name) \($0.entry.value)" })
             if answersKeeping { observers[observer.id, default: []].append(.statesAreKept(observer.id)) }
         case .begin(let id): begun.append(id)
+        case .present(let process): present.append(process)
         case .observersCome:
             #expect(!hasObservers)
             hasObservers = true

@@ -77,7 +77,7 @@ import Testing
         for _ in 0..<3 {
             let bus = try PrivateBus(kind)
             let folder = try TemporaryFolder()
-            let environment = bus.environment().merging(withoutDesktop) { $1 }
+            let environment = try bus.environment().merging(withoutDesktop) { $1 }
             let running = try start("bash", ["-c", script, "bash", folder.path], environment: environment)
             let result = try running.wait(timeout: .patience)
             let lines = result.lines
