@@ -39,7 +39,7 @@ extension TokenEngine {
         token.pointee = -1
         let (registration, isFirst, center) = try withState { state throws(NotifyStatus) in
             let name = try state.recentNames.find(text)
-            try TokenEngine.allowUse(of: name, state)
+            if !name.staysInProcess { try TokenEngine.requireBus(state) }
             let entry = try enter(name, wish, &state)
             token.pointee = entry.0.token
             if prepare != nil { entry.0.suspend() }
@@ -139,6 +139,8 @@ extension TokenEngine {
         case .callback(let function):
             // Known before the center is asked: its answer is of a type that the child may be unable to create.
             if fork_is_cut_off() { throw .disabled }
+            // The threads of the center create objects at any time.
+            fork_cut_off_children()
             return .callback(try CallbackTarget(function, on: state.center))
         case .newPipe:
             let pipe = try TokenPipe(deferredWork: state.deferredWork)
@@ -160,6 +162,8 @@ extension TokenEngine {
         on center: NotifyCenter,
         failed: (@Sendable (NotifyBusError) -> Void)? = nil
     ) {
+        if !record.needsBus { fork_delay() }
+        defer { if !record.needsBus { fork_allow() } }
         var outcome = SharedObservation.Phase.live
         var observation: NotifyCenter.Observation?
         if record.needsBus || !state.withLock({ $0.isChild }) {

@@ -70,17 +70,8 @@ package final class TokenEngine: Sendable {
         }
     }
 
-    /// Called before a name is posted or registered.
-    ///
-    /// - Throws: `disabled` if it needs the bus, and that must not be used.
-    static func allowUse(of name: NotifyName, _ state: State) throws(NotifyStatus) {
-        if !name.staysInProcess { return try requireBus(state) }
-        // In a child such names do without the center.
-        if !state.isChild { fork_cut_off_children() }
-    }
-
-    /// From now on children are cut off from the bus: objects that are created on the center's first use have locks that
-    /// no fork waits for.
+    /// From now on children are cut off from the bus: objects that are created on its first use have locks that no fork
+    /// waits for. Where only names of the process use the center, forks wait for that, and children may use the bus.
     ///
     /// - Throws: `disabled` if the bus must not be used.
     static func requireBus(_ state: State) throws(NotifyStatus) {
@@ -92,13 +83,18 @@ package final class TokenEngine: Sendable {
     package func post(_ text: UnsafePointer<CChar>?) throws(NotifyStatus) {
         let (name, route) = try withState { state throws(NotifyStatus) in
             let name = try state.recentNames.find(text)
-            try TokenEngine.allowUse(of: name, state)
-            if name.staysInProcess, state.isChild { return (name, Route.own(state.records[name])) }
+            if !name.staysInProcess {
+                try TokenEngine.requireBus(state)
+            } else if state.isChild {
+                return (name, Route.own(state.records[name]))
+            }
             return (name, Route.center(state.center))
         }
         switch route {
         case .own(let record): if let record { deliver(record) }
         case .center(let center):
+            if name.staysInProcess { fork_delay() }
+            defer { if name.staysInProcess { fork_allow() } }
             do throws(NotifyBusError) {
                 try center.postOnceConnected(name)
             } catch {
@@ -167,6 +163,8 @@ package final class TokenEngine: Sendable {
 
     /// Ends the observation of a name that is no longer in the table.
     func close(_ record: SharedObservation) {
+        if !record.needsBus { fork_delay() }
+        defer { if !record.needsBus { fork_allow() } }
         let observation = state.withLock { state in
             defer { record.observation = nil }
             return record.observation
