@@ -162,8 +162,6 @@ extension TokenEngine {
         on center: NotifyCenter,
         failed: (@Sendable (NotifyBusError) -> Void)? = nil
     ) {
-        if !record.needsBus { fork_delay() }
-        defer { if !record.needsBus { fork_allow() } }
         var outcome = SharedObservation.Phase.live
         var observation: NotifyCenter.Observation?
         if record.needsBus || !state.withLock({ $0.isChild }) {

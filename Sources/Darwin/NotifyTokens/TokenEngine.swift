@@ -71,7 +71,7 @@ package final class TokenEngine: Sendable {
     }
 
     /// From now on children are cut off from the bus: objects that are created on its first use have locks that no fork
-    /// waits for. Where only names of the process use the center, forks wait for that, and children may use the bus.
+    /// waits for.
     ///
     /// - Throws: `disabled` if the bus must not be used.
     static func requireBus(_ state: State) throws(NotifyStatus) {
@@ -93,8 +93,6 @@ package final class TokenEngine: Sendable {
         switch route {
         case .own(let record): if let record { deliver(record) }
         case .center(let center):
-            if name.staysInProcess { fork_delay() }
-            defer { if name.staysInProcess { fork_allow() } }
             do throws(NotifyBusError) {
                 try center.postOnceConnected(name)
             } catch {
@@ -163,8 +161,6 @@ package final class TokenEngine: Sendable {
 
     /// Ends the observation of a name that is no longer in the table.
     func close(_ record: SharedObservation) {
-        if !record.needsBus { fork_delay() }
-        defer { if !record.needsBus { fork_allow() } }
         let observation = state.withLock { state in
             defer { record.observation = nil }
             return record.observation

@@ -30,16 +30,6 @@ struct ForkTests {
         #expect(result.status == 0)
     }
 
-    /// Its child may use the bus, and so whatever these functions create.
-    @Test func `with names of the process, functions create objects only while forks wait`() throws {
-        let library = try CLibrary.shared.get()
-        let program = try library.compile("first-uses-in-child.c", ["-rdynamic"])
-        let bus = try PrivateBus(.daemon)
-        let environment = library.environment(bus)
-        let result = try run(program, ["self"], environment: environment, timeout: .patience)
-        #expect(result.lines == ["forks wait", "done"], "\(result.errorOutput)")
-    }
-
     @Test(arguments: anyBusKind())
     func `a child does not keep its parent's connections alive`(kind: BusKind) throws {
         let library = try CLibrary.shared.get()
