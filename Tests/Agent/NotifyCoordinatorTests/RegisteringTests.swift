@@ -31,8 +31,10 @@ import Testing
         var world = World()
         let process = World.process(11)
         for round in 1...2 {
-            for name in [":1.1", ":1.2"] { _ = try world.register(name, process, ["com.example.a"]) }
-            #expect(world.present == Array(repeating: process, count: round))
+            for name in [":1.1", ":1.2"] {
+                _ = try world.register(name, process, ["com.example.a"])
+                #expect(world.present == Array(repeating: process, count: round))
+            }
             for name in [":1.1", ":1.2"] { world.send(.connectionEnded(try #require(world.coordinator.id(of: name)))) }
         }
     }
