@@ -59,7 +59,7 @@ extension TokenEngine {
     ///
     /// Swift's runtime creates some objects on first use, mainly type metadata, under locks of its own. If another
     /// thread of the parent holds such a lock at the time of the fork, the child finds it locked forever, so everything
-    /// must exist before. This takes half a millisecond, once.
+    /// must exist before. This takes 0.4 ms, once.
     private static func rehearse() {
         let engine = TokenEngine(center: NotifyCenter(bus: .session))
         engine.wasForked.store(true, ordering: .relaxed)

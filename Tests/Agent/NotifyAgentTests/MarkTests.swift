@@ -71,16 +71,22 @@ import Testing
         #expect(!marks.hasMarks(of: getpid()))
     }
 
+    private func startStopped() throws -> RunningCommand {
+        let process = try start("/bin/sleep", ["1000"])
+        process.send(signal: SIGSTOP)
+        try #require(waitUntil(timeout: .patience) { processState(process.pid) == "T" })
+        return process
+    }
+
+    private func thing(_ process: RunningCommand) throws -> StoppedThing {
+        let time = ProcessFolder(of: process.pid)?.startTime
+        return try .process(process.pid, start: #require(time))
+    }
+
     /// Three parts: one is taken over, one is not, one has ended.
     @Test func `what was left to a process continues unless an agent has taken it over`() throws {
         let (folder, marks, program) = try folder { "+person process \($0) \($1)\n" }
-        let other = try start("/bin/sleep", ["1000"])
-        other.send(signal: SIGSTOP)
-        try #require(waitUntil(timeout: .patience) { processState(other.pid) == "T" })
-        func thing(_ process: RunningCommand) throws -> StoppedThing {
-            let time = ProcessFolder(of: process.pid)?.startTime
-            return try .process(process.pid, start: #require(time))
-        }
+        let other = try startStopped()
         let (adopted, left) = (try thing(program), try thing(other))
         // The agent that takes over, and the one that has left.
         let agent = try start("/bin/sleep", ["1000"])
@@ -105,13 +111,7 @@ import Testing
 
     @Test func `what a dead agent had taken over continues, too`() throws {
         let (folder, marks, program) = try folder { "+person process \($0) \($1)\n" }
-        let other = try start("/bin/sleep", ["1000"])
-        other.send(signal: SIGSTOP)
-        try #require(waitUntil(timeout: .patience) { processState(other.pid) == "T" })
-        func thing(_ process: RunningCommand) throws -> StoppedThing {
-            let time = ProcessFolder(of: process.pid)?.startTime
-            return try .process(process.pid, start: #require(time))
-        }
+        let other = try startStopped()
         let (adopted, left) = (try thing(program), try thing(other))
         let agent = try start("/bin/sleep", ["1000"])
         var (next, old) = (MarkFile(marks), MarkFile(marks))
