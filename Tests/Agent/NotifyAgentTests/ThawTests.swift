@@ -36,7 +36,7 @@ struct ThawTests {
                 killWithGuard() {
                   kill -STOP "$1"
                   while grep -q "^State:.[^T]" /proc/"$1"/task/*/status; do sleep 0.01; done
-                  kill -KILL $(pgrep -P "$1") "$1"
+                  kill -KILL $(cat /proc/"$1"/task/*/children) "$1"
                   wait "$1" || true
                 }
                 """

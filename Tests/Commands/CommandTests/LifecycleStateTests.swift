@@ -62,7 +62,7 @@ import Testing
             # Together with what would let the program continue.
             kill -STOP $agent
             while grep -q "^State:.[^T]" /proc/$agent/task/*/status; do sleep 0.01; done
-            kill -KILL $(pgrep -P $agent) $agent
+            kill -KILL $(cat /proc/$agent/task/*/children) $agent
             notify-lifecycle foreground $waiting & command=$!
             while grep -q "^State:.T" /proc/$waiting/status; do sleep 0.01; done
             notify-agent & agent=$!

@@ -45,7 +45,7 @@ import Testing
             start retry exec "$bin/notify-wait" --retry --address unix:path=/nonexistent com.example.x
             start failing notify /bin/sh -c "'trap \"exit 143\" TERM; systemd-notify --ready; while :; do sleep 0.1; done'"
             "$bin/notify-post" com.example.x
-            until pgrep -f 'sleep 1001' >/dev/null; do sleep 0.05; done
+            until grep -aqsz '^1001$' /proc/[0-9]*/cmdline; do sleep 0.05; done
             for unit in plain busy then retry failing; do
               systemctl --user is-active --quiet "$unit" || echo "$unit does not run"
               systemctl --user stop "$unit"

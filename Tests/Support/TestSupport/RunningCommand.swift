@@ -127,9 +127,15 @@ public final class RunningCommand: Sendable {
 
     /// Blocks until the command has exited and its output is read.
     ///
-    /// - Throws: ``TestSupportError`` after `timeout`, when the command has been killed.
+    /// - Throws: ``TestSupportError`` after `timeout`, when the command has been killed; and if it is a script in which bash
+    ///   missed a command, since what such a script shows depends on the machine.
     public func wait(timeout: Duration = .patience) throws -> CommandResult {
-        if let result = transcript.result(within: timeout) { return result }
+        if let result = transcript.result(within: timeout) {
+            if CommandTranscript.contains(Array(result.errorOutput.utf8), ": command not found\n") {
+                throw TestSupportError("\(path) needs a command that is not installed:\n\(result.errorOutput)")
+            }
+            return result
+        }
         let threads = transcript.waitingThreads()
         transcript.ifRunning { kill(-pid, SIGKILL) }
         let result = transcript.result(within: .patience)
