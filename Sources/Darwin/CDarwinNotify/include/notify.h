@@ -23,9 +23,8 @@
  * called from a signal handler. All return a status unless documented otherwise. If the status is not NOTIFY_STATUS_OK,
  * output arguments are left unchanged, except that a token becomes NOTIFY_TOKEN_INVALID.
  *
- * After fork(2) the child has no registrations. If the parent has used a bus, tried to, or called
- * notify_register_callback(), functions that need the bus return NOTIFY_STATUS_OPT_DISABLE in the child until it calls
- * exec(3); "self." names still work.
+ * After fork(2) the child has no registrations. If the parent has used the library, functions that need the bus return
+ * NOTIFY_STATUS_OPT_DISABLE in the child until it calls exec(3); "self." names still work.
  *
  * See the manual page notify(3) for more detail.
  */
