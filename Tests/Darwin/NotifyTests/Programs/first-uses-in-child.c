@@ -44,8 +44,19 @@ static struct part delay;
 
 /* Whether a function creates what the first use needs: type metadata, a conformance, or the value of a global. */
 static int creates(const char *name) {
-    static const char *const starts[] = {"swift_getTypeByMangledName", "swift_getExistentialTypeMetadata",
-                                         "swift_allocateGeneric", "swift_conformsToProtocol"};
+    static const char *const starts[] = {
+        "swift_getTypeByMangledName",
+        "swift_getExistentialTypeMetadata",
+        "swift_getSingletonMetadata",
+        "swift_allocateGeneric",
+        "swift_conformsToProtocol",
+        "swift_initClassMetadata",
+        "swift_initStructMetadata",
+        "swift_initEnumMetadata",
+        "swift_initRawStructMetadata",
+        "swift_getAssociatedTypeWitnessSlow",
+        "swift_getAssociatedConformanceWitnessSlow",
+    };
     size_t length = strlen(name);
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (strncmp(name, starts[i], strlen(starts[i])) == 0) return 1;
