@@ -84,7 +84,7 @@ uint32_t notify_post(const char *name);
  * @out_token: the token of the registration
  *
  * Return: this and all other registering functions return NOTIFY_STATUS_SERVER_NOT_FOUND if there is no bus, and
- * NOTIFY_STATUS_FAILED if it does not answer within 25 seconds or allows no more registrations.
+ * NOTIFY_STATUS_FAILED if it does not answer within 25 seconds, 10 when connecting, or allows no more registrations.
  */
 uint32_t notify_register_check(const char *name, int *out_token);
 
