@@ -29,7 +29,7 @@ struct AgentConnection {
         link.open()
         serve(until: Deadline(after: settings.timeout)) { peer.isReady || peer.loss != nil }
         if let loss = peer.loss { throw CommandFailure(loss) }
-        if !peer.isReady { throw CommandFailure("the bus did not accept the connection in time", code: .timedOut) }
+        if !peer.isReady { throw .lateBus }
     }
 
     /// Reads and writes until this is so, or the time is up.
