@@ -26,7 +26,11 @@ extension CommandFailure {
         isLasting: true
     )
 
-    static let lateBus = CommandFailure("the bus did not accept the connection in time", code: .timedOut, isLasting: true)
+    static let lateBus = CommandFailure(
+        "the bus did not accept the connection in time",
+        code: .timedOut,
+        isLasting: true
+    )
 
     static func lateAgent(on bus: NotifyCenter.Bus?) -> CommandFailure {
         CommandFailure(
