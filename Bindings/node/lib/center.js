@@ -405,7 +405,10 @@ export class Center extends EventEmitter {
     if (this.#isClosed) return
     await this.#sayGoodbye().catch(() => {})
     this.#isClosed = true
-    for (const topic of [...this.topics.values()]) for (const each of [...topic.users]) each.cancel()
+    for (const topic of [...this.topics.values()]) {
+      for (const { reject } of topic.waiting.splice(0)) reject(closed())
+      for (const each of [...topic.users]) each.cancel()
+    }
     this.#lifecycle.limit()
     this.link?.close()
     this.link = null

@@ -215,6 +215,8 @@ class Center:
                 topic.users[registration] = None
                 if subject.rules():
                     live.append(loop.create_future())
+                    # If this fails earlier, nothing asks for it.
+                    live[-1].add_done_callback(lambda future: future.cancelled() or future.exception())
                     topic.waiting.append(live[-1])
             if live:
                 await self._ready()
@@ -359,7 +361,13 @@ class Center:
         if self._is_closed:
             raise Closed("The center is closed.")
         if not self._link:
-            await asyncio.shield(self._start_connecting())
+            connecting = self._start_connecting()
+            try:
+                await asyncio.shield(connecting)
+            except asyncio.CancelledError:
+                if self._is_closed and connecting.cancelled():
+                    raise Closed("The center is closed.") from None
+                raise
 
     def _start_connecting(self) -> asyncio.Task[None]:
         if not self._connecting or self._connecting.done():
@@ -415,6 +423,10 @@ class Center:
             pass
         self._is_closed = True
         for topic in list(self._subjects.values()):
+            waiting, topic.waiting = topic.waiting, []
+            for live in waiting:
+                if not live.done():
+                    live.set_exception(Closed("The center is closed."))
             for registration in list(topic.users):
                 registration.cancel()
         for task in (self._connecting, self._reconnecting):

@@ -14,10 +14,12 @@ Each center has a thread of its own. Callbacks run in that thread.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from typing import Any, Callable, Coroutine, Iterator, TypeVar
 
 from . import _center
+from ._errors import Closed
 from ._registration import Registration
 
 _Result = TypeVar("_Result")
@@ -38,7 +40,10 @@ class Observation:
         if threading.current_thread() is self._center._thread:
             self._inner.cancel()
         else:
-            self._center._run(cancel())
+            try:
+                self._center._run(cancel())
+            except Closed:
+                pass  # That has ended it.
 
 
 class Center:
@@ -48,6 +53,7 @@ class Center:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="notifybus", daemon=True)
         self._thread.start()
+        self._lock, self._is_closed = threading.Lock(), False
         self._inner = _center.Center(bus, **options)
 
     def __enter__(self) -> Center:
@@ -60,9 +66,18 @@ class Center:
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("A callback can't block the thread that runs it; it can post, and cancel.")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._lock:
+            if self._is_closed:
+                work.close()
+                raise Closed("The center is closed.")
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return self._result(future)
+
+    def _result(self, future: concurrent.futures.Future[_Result]) -> _Result:
         try:
             return future.result()
+        except concurrent.futures.CancelledError:
+            raise Closed("The center is closed.") from None
         except BaseException:
             # Ctrl-C ends what it has interrupted.
             future.cancel()
@@ -99,6 +114,8 @@ class Center:
             if once_live:
                 once_live()
             return next(notifications)
+        except StopIteration:
+            raise Closed("The center is closed.") from None
         finally:
             notifications.close()
 
@@ -110,30 +127,53 @@ class Center:
         return _Iterator(self, patterns, timeout)
 
     def close(self) -> None:
-        """Leaves the bus, once it has routed what was posted."""
-        if self._thread.is_alive():
-            self._run(self._inner.close())
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        """Leaves the bus, once it has routed what was posted. Iterators end, and calls of other threads return."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("A callback can't block the thread that runs it; it can post, and cancel.")
+        with self._lock:
+            is_first, self._is_closed = not self._is_closed, True
+        if not self._thread.is_alive():
+            return
+        if is_first:
+            try:
+                self._result(asyncio.run_coroutine_threadsafe(self._leave(), self._loop))
+            finally:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
+                self._loop.close()
+        else:
             self._thread.join()
-            self._loop.close()
+
+    async def _leave(self) -> None:
+        """Closes the center, and ends what other threads still wait for: nothing runs once the loop is stopped."""
+        try:
+            await self._inner.close()
+        finally:
+            rest = asyncio.all_tasks() - {asyncio.current_task()}
+            if rest:
+                _, late = await asyncio.wait(rest, timeout=1)
+                for task in late:
+                    task.cancel()
+                if late:
+                    await asyncio.wait(late, timeout=1)
 
 
 class _Iterator(Iterator[str]):
     def __init__(self, center: Center, patterns: tuple[str, ...], timeout: float | None) -> None:
         self._center, self._timeout = center, timeout
         self._inner = center._inner.notifications(*patterns)
-        center._run(self._wait(self._inner.start()))
+        center._run(self._wait(self._inner.start))
 
-    async def _wait(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+    async def _wait(self, work: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
         try:
-            return await asyncio.wait_for(work, self._timeout)
+            return await asyncio.wait_for(work(), self._timeout)
         except asyncio.TimeoutError:
             raise TimeoutError(f"Nothing came within {self._timeout:g} s.") from None
 
     def __next__(self) -> str:
         try:
-            return self._center._run(self._wait(self._inner.__anext__()))
-        except StopAsyncIteration:
+            return self._center._run(self._wait(self._inner.__anext__))
+        except (StopAsyncIteration, Closed):
             raise StopIteration from None
 
     def close(self) -> None:
