@@ -14,14 +14,36 @@ enum RelayRequest {
 
     private final class Peer: BusPeer {
         private let mailbox: Mailbox<Event>
+        private weak var link: BusLink?
+        /// When to ask the agent that may follow one which has left without an answer, and until when one may.
+        private var retry = BackOff(first: 50, last: 500)
+        private var limit: Deadline?
 
         init(_ mailbox: Mailbox<Event>) { self.mailbox = mailbox }
 
         var keepsConnection: Bool { false }
 
+        var deadline: MonotonicTime? { retry.time }
+
         func linkIsReady(_ link: BusLink) {
-            link.callAgent(AgentInterface.OpenRelay(), activates: true) { [mailbox] answer in
-                mailbox.put(.answer(answer))
+            self.link = link
+            ask()
+        }
+
+        func deadlineHasPassed() {
+            guard let time = retry.time, time <= .now else { return }
+            retry.cancel()
+            ask()
+        }
+
+        private func ask() {
+            link?.callAgent(AgentInterface.OpenRelay(), activates: true) { [self] answer in
+                guard case .failure(let fault) = answer, fault.saysGone, !fault.isOfLostConnection else {
+                    return mailbox.put(.answer(answer))
+                }
+                if limit == nil, !fault.saysUnknownService { limit = Deadline(after: Takeover.limit) }
+                guard let limit, !limit.hasPassed else { return mailbox.put(.answer(answer)) }
+                retry.schedule()
             }
         }
 

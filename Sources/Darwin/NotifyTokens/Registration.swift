@@ -31,6 +31,7 @@ package final class Registration: Sendable {
     let delivery: Delivery
     /// How many times it is suspended, whether its name was posted in the meantime, and whether it is cancelled.
     private let state = Atomic<UInt32>(0)
+    /// How many notifications are queued, or signals being sent.
     private let queued = Atomic<Int>(0)
 
     init(token: Int32, name: SharedObservation, delivery: Delivery) {
@@ -41,14 +42,32 @@ package final class Registration: Sendable {
 
     /// Notifies the token that its name was posted; while suspended, remembers that instead.
     func deliver() {
+        if case .signal(let number) = delivery { return send(number) }
         guard isToBeTold() else { return }
         switch delivery {
-        case .none: break
-        case .signal(let number): kill(getpid(), number)
-        case .descriptor(let pipe): pipe.write(token)
+        case .none, .signal: break
+        case .descriptor(let pipe): pipe.write(token) { isCancelled }
         case .queue(let schedule): enqueue(schedule)
         case .callback(let target): enqueue(target.schedule)
         }
+    }
+
+    /// Sends a signal, unless the token is cancelled. ``finishDelivery()`` waits for this, so no handler may run meanwhile.
+    private func send(_ number: Int32) {
+        withoutSignals {
+            queued.add(1, ordering: .sequentiallyConsistent)
+            if isToBeTold() { kill(getpid(), number) }
+            queued.subtract(1, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    private func withoutSignals(_ body: () -> Void) {
+        var all = sigset_t()
+        var before = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_BLOCK, &all, &before)
+        body()
+        pthread_sigmask(SIG_SETMASK, &before, nil)
     }
 
     private func enqueue(_ schedule: (Registration) -> Void) {
@@ -68,7 +87,7 @@ package final class Registration: Sendable {
 
     /// - Returns: whether the token is neither cancelled nor suspended; if suspended, it is marked as posted.
     private func isToBeTold() -> Bool {
-        var word = state.load(ordering: .acquiring)
+        var word = state.load(ordering: .sequentiallyConsistent)
         while word & Registration.cancelled == 0 {
             if word & Registration.countMask == 0 { return true }
             if word & Registration.posted != 0 { return false }
@@ -100,8 +119,20 @@ package final class Registration: Sendable {
     }
 
     func cancel() {
-        state.bitwiseOr(Registration.cancelled, ordering: .acquiringAndReleasing)
+        state.bitwiseOr(Registration.cancelled, ordering: .sequentiallyConsistent)
     }
+
+    /// Waits until no other thread delivers to a cancelled token, except to a queue.
+    func finishDelivery() {
+        switch delivery {
+        case .none, .queue: break
+        case .signal: while queued.load(ordering: .sequentiallyConsistent) > 0 { usleep(10) }
+        case .descriptor(let pipe): pipe.forget(token)
+        case .callback(let target): target.end()
+        }
+    }
+
+    private var isCancelled: Bool { state.load(ordering: .acquiring) & Registration.cancelled != 0 }
 
     @discardableResult
     private func change(_ transform: (UInt32) -> UInt32) -> UInt32 {

@@ -264,14 +264,10 @@ extension TokenEngine {
             let hadFile = state.files.remove(token) != nil
             return (registration, pipe, hadFile, state.deferredWork, record.isEmpty ? retire(record, &state) : [])
         }
-        if let pipe {
-            pipe.close()
-        } else if case .descriptor(let pipe) = registration.delivery {
-            pipe.forget(token)
-        }
+        pipe?.close()
         if hadFile { deferredWork.stopMonitoring(token) }
         end(retired)
-        if case .callback(let target) = registration.delivery { target.end() }
+        registration.finishDelivery()
     }
 
     /// Ends the observations of names that have no more tokens.

@@ -50,10 +50,10 @@ package final class TokenPipe: Sendable {
         return fstat(end, &facts) == 0 && facts.st_ino == inode && facts.st_mode & S_IFMT == S_IFIFO
     }
 
-    /// Writes a token, or keeps it until there is room.
-    func write(_ token: Int32) {
+    /// Writes a token, or keeps it until there is room, unless it is cancelled by then: see ``forget(_:)``.
+    func write(_ token: Int32, unless isCancelled: () -> Bool) {
         let mustWait = state.withLock { state in
-            guard state.writeEnd >= 0, isOurs(state.writeEnd) else { return false }
+            guard !isCancelled(), state.writeEnd >= 0, isOurs(state.writeEnd) else { return false }
             if state.waiting.isEmpty, TokenPipe.write(token, to: state.writeEnd) { return false }
             guard state.waitingSet.insert(token).inserted else { return false }
             state.waiting.append(token)
@@ -89,7 +89,7 @@ package final class TokenPipe: Sendable {
         }
     }
 
-    /// A token was cancelled: it is no longer written.
+    /// A token was cancelled: it is not written after this has returned.
     func forget(_ token: Int32) {
         state.withLock { state in
             if state.waitingSet.remove(token) != nil { state.waiting.removeAll { $0 == token } }

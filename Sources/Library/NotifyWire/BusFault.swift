@@ -24,12 +24,17 @@ package struct BusFault: Error, Sendable {
     /// Whether the fault means that the other side of a call has gone.
     package var saysGone: Bool {
         switch name {
-        case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
+        case BusFault.unknownService, "org.freedesktop.DBus.Error.NameHasNoOwner",
             BusFault.noReply, "org.freedesktop.DBus.Error.Disconnected":
             true
         default: false
         }
     }
+
+    /// Whether the other side is not there, and the bus does not know how to start it.
+    package var saysUnknownService: Bool { name == BusFault.unknownService }
+
+    private static let unknownService = "org.freedesktop.DBus.Error.ServiceUnknown"
 
     /// Whether the bus, or systemd on its behalf, could not start the other side of a call: its unit is masked or not
     /// found, its program failed, or it took too long.

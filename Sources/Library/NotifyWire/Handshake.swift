@@ -112,7 +112,7 @@ package final class Handshake {
         case .libdbus(let entry) where events != 0:
             guard own.isOurs else { return .failure(refusal) }
             switch nb_entry_service(entry, events) {
-            case NB_LET_IN: guard takeSocket(entry) else { return .failure(refusal) }
+            case NB_LET_IN: if let error = takeSocket(entry) { return .failure(error) }
             case NB_REFUSED:
                 giveUp()
                 guard proceed(UnnamedEntry(address: address)) else { return .failure(refusal) }
@@ -142,15 +142,18 @@ package final class Handshake {
         }
     }
 
-    /// - Returns: false if there is no descriptor for it.
-    private func takeSocket(_ entry: OpaquePointer) -> Bool {
+    /// - Returns: an error if there is no descriptor for it.
+    private func takeSocket(_ entry: OpaquePointer) -> NotifyBusError? {
         fork_delay()
         defer { fork_allow() }
         var guid = nb_error()
         let socket = nb_take_socket(entry, &guid)
-        guard socket >= 0 else { return false }
+        guard socket >= 0 else {
+            let reason = String(cString: strerror(errno))
+            return NotifyBusError(.failed, "\(capitalized(title)) cannot be reached: \(reason).")
+        }
         begin(socket, busGUID: text(&guid.message), hasConfirmedUser: true)
-        return true
+        return nil
     }
 
     /// - Returns: false if the bus has refused us.

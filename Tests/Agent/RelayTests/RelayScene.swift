@@ -18,8 +18,10 @@ final class RelayScene: Sendable {
     private let configuration: String
     private let opensRelay: Bool
 
-    init(_ kind: BusKind, configuration: String = "", opensRelay: Bool = true) throws {
-        bus = try PrivateBus(kind)
+    /// - Parameter services: a folder with what the bus can start; without systemd dbus-broker starts nothing.
+    init(_ kind: BusKind, configuration: String = "", services: String? = nil, opensRelay: Bool = true) throws {
+        let folder = services.map { "<servicedir>\($0)</servicedir>" } ?? ""
+        bus = try PrivateBus(kind, policy: PrivateBus.openPolicy + folder)
         (self.configuration, self.opensRelay) = (configuration, opensRelay)
         poster = NotifyCenter(bus: .address(bus.address))
         agent = Mutex(try RelayScene.startAgent(bus, configuration))
@@ -68,7 +70,7 @@ final class RelayScene: Sendable {
     func startAgentAgain() throws {
         let new = try RelayScene.startAgent(bus, configuration)
         agent.withLock { $0 = new }
-        try openRelay()
+        if opensRelay { try openRelay() }
     }
 
     func makeSandbox(talkingTo names: [String] = relayPermission) throws -> FlatpakSandbox {

@@ -152,4 +152,52 @@ struct StateTests {
         try next.waitForOutputLines(1)
         withExtendedLifetime(sandbox) {}
     }
+
+    @Test func `a program asks again for a relay that the bus could not start`() throws {
+        let services = try TemporaryFolder()
+        let scene = try RelayScene(.daemon, services: services.path, opensRelay: false)
+        let command = "\(try productPath("notify-agent")) --relay --address \(scene.bus.address)"
+        try save(
+            "[D-BUS Service]\nName=org.notifybus.Relay1\nExec=\(command)\n",
+            toFile: "\(services.path)/org.notifybus.Relay1.service"
+        )
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b.*", in: sandbox)
+        try scene.killAgent()
+        // It has asked at once, when no agent could open the relay.
+        let client = try RawBusClient(address: scene.bus.address)
+        var body = RawBody()
+        body.append("org.notifybus.Relay1")
+        body.append(UInt32(0))
+        let answer = try client.callBus("StartServiceByName", signature: "su", body: body.bytes)
+        #expect(answer.errorName != nil)
+        try scene.startAgentAgain()
+        let isHeard = try waitUntil {
+            try scene.post(["com.example.b.c"])
+            return (try? observer.waitForOutput(containing: "com.example.b.c", timeout: .milliseconds(100))) != nil
+        }
+        #expect(isHeard)
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `the command that opens the relay asks the next agent if one has left without an answer`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        var leaving: RawBusClient? = try RawBusClient(address: bus.address)
+        var body = RawBody()
+        body.append("org.notifybus.Agent1")
+        body.append(UInt32(0))
+        try #require(try leaving?.callBus("RequestName", signature: "su", body: body.bytes).uint32 == 1)
+        let command = try start(productPath("notify-agent"), ["--relay", "--address", bus.address])
+        while try leaving?.readMessage().member != "OpenRelay" {}
+        leaving = nil
+        let agent = try start(
+            productPath("notify-agent"),
+            ["--address", bus.address, "--config", "/dev/null"],
+            environment: withoutDesktop
+        )
+        let result = try command.wait()
+        #expect(result.status == 0, "\(result.errorOutput)")
+        agent.send(signal: SIGTERM)
+    }
 }

@@ -42,6 +42,20 @@ import Testing
         #expect(lines.last == "notify-wait: timed out after 0 notifications; the bus did not answer")
     }
 
+    @Test(arguments: anyBusKind(), ["notify-post a", "notify-state a", "notify-wait -t 1s a"])
+    func `too few descriptors are named, whichever is missing`(kind: BusKind, command: String) throws {
+        let bus = try PrivateBus(kind)
+        for count in 4...12 {
+            let result = try bus.script("ulimit -n \(count); exec \(command)")
+            if [0, 2].contains(result.status) { return }
+            // notify-state has found no agent, and so the bus.
+            if result.status == 69, result.errorOutput.contains("agent") { return }
+            #expect(result.status == 1, "\(count)")
+            #expect(result.errorOutput.contains("Too many open files"), "\(count): \(result.errorOutput)")
+        }
+        Issue.record("\(command) takes more than 12 descriptors.")
+    }
+
     @Test(arguments: busKinds)
     func `-t limits the whole time of notify-post, even if the bus hangs`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

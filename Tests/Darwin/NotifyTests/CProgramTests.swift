@@ -121,6 +121,15 @@ struct CProgramTests {
         #expect(result.status == 0 && result.lines == ["failures 0"], "\(result.output)")
     }
 
+    @Test(arguments: busKinds)
+    func `no signal and no token come after notify_cancel has returned, though another thread posts`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let result = try library.start("late-deliveries.c", ["\(isLongRun ? 3_000 : 100)"], on: bus).wait(timeout: .patience)
+        #expect(result.lines == ["0 late signals, 0 late tokens"])
+    }
+
     @Test(.disabled(if: CLibrary.isSanitized, "LeakSanitizer needs descriptors at the program's end"))
     func `running out of descriptors is a failure, not a missing bus`() throws {
         let result = try library.start("no-descriptors.c", on: bus).wait()

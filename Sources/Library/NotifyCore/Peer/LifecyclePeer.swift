@@ -29,6 +29,7 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     /// Until when the agent must have answered.
     private var limit: MonotonicTime?
     /// When an agent that has refused this program is asked again, and which one: its user may have had too much pending.
+    /// Also when the bus is asked again to start a relay.
     private var retry = BackOff(first: 250, last: 60_000)
     private var refusedBy = ""
     /// Where the program registers.
@@ -396,6 +397,10 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
                     if fault.isOfLostConnection { return }
                     contact.withLock { $0 = AgentContact(fault) }
                     found(nil, search)
+                    if service == .relay, search == lastSearch, !fault.saysUnknownService {
+                        refusedBy = ""
+                        retry.schedule()
+                    }
                 }
             }
         }
