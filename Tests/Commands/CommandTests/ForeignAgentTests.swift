@@ -47,7 +47,7 @@ struct ForeignAgentTests {
             try #require(answer.uint32 == 1, "\(answer)")
         }
         // ALLOW_REPLACEMENT, REPLACE_EXISTING
-        try call("RequestName", [.string(FakeAgent.name), .uint32(1 | 2)])
+        try call("RequestName", [.string(FakeAgent.name), .uint32(3)])
         let away = "notify-lifecycle: the agent went away; waiting for it to come back\n"
         try watching.waitForErrorOutput(containing: away)
         try FakeAgent.emit(stateChange(":1.5", 666, "app", "foreground", "background"), by: stranger.client)

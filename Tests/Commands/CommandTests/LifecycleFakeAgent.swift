@@ -39,7 +39,7 @@ final class FakeAgent: Sendable {
             "RequestName",
             signature: "su",
             // ALLOW_REPLACEMENT, REPLACE_EXISTING
-            body: Wire.body([.string(name), .uint32(isReplaceable ? 1 | 2 : 0)])
+            body: Wire.body([.string(name), .uint32(isReplaceable ? 3 : 0)])
         )
         guard reply.uint32 == 1 else { throw TestSupportError("the agent's name was not to be had") }
         self.client = Mutex(client)
