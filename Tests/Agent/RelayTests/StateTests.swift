@@ -181,7 +181,8 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `the command that opens the relay asks the next agent if one has left without an answer`(kind: BusKind) throws {
+    func `the command that opens the relay asks the next agent if one has left without an answer`(kind: BusKind) throws
+    {
         let bus = try PrivateBus(kind)
         var leaving: RawBusClient? = try RawBusClient(address: bus.address)
         var body = RawBody()

@@ -126,7 +126,9 @@ struct CProgramTests {
         kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
-        let result = try library.start("late-deliveries.c", ["\(isLongRun ? 3_000 : 100)"], on: bus).wait(timeout: .patience)
+        let result = try library.start("late-deliveries.c", ["\(isLongRun ? 3_000 : 100)"], on: bus).wait(
+            timeout: .patience
+        )
         #expect(result.lines == ["0 late signals, 0 late tokens"])
     }
 
