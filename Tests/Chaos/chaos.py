@@ -21,6 +21,7 @@ import time
 import focus
 import judge
 import plan
+from facts import SECOND
 
 HERE = pathlib.Path(__file__).resolve().parent
 # How long anything that must come may take, in seconds.
@@ -100,6 +101,17 @@ class Room:
 
     def log(self, name):
         return open(self.path / name, "ab")
+
+
+def note_starvation(room):
+    """Notes when two milliseconds of work take a hundred: the programs then get as little of the processors."""
+    while True:
+        before, work = now(), time.thread_time()
+        while time.thread_time() < work + 0.002:
+            pass
+        if now() - before > 0.1 * SECOND:
+            room.note(act="starved", who="world", before=before, after=now(), status=0)
+        time.sleep(0.1)
 
 
 class Bus:
@@ -495,6 +507,7 @@ class Run:
                 self.programs[who].say("post c.first")
             for program in self.programs.values():
                 program.sync()
+            threading.Thread(target=note_starvation, args=[self.room], daemon=True).start()
             begin = time.monotonic()
             verdict = judge.Judge(self.room.path, plan.OBSERVERS, plan.POSTERS, plan.SETTER)
             while time.monotonic() - begin < options.seconds:

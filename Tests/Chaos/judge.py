@@ -153,7 +153,10 @@ class Judge:
             self.counts[act["act"]] += 1
 
     def excuses(self, act, acts):
-        """Whether the agent or the bus was away while the command ran."""
+        """Whether the agent or the bus was away while the command ran, or the machine too busy for five seconds to be enough."""
+        starved = (min(act["after"], other["after"]) - max(act["before"], other["before"]) for other in acts if other["act"] == "starved")
+        if act["status"] == 2 and sum(max(0, time) for time in starved) > SECOND:
+            return True
         # Another agent knows nothing of who naps, and has yet to be followed by its relay.
         is_replaced = act["act"] in TOLD[1:] or self.observers.get(act["who"], {}).get("relay")
         away = ("kill-agent", "stop-agent", "slow-agent", "restart-bus", *(["replace-agent"] if is_replaced else []))

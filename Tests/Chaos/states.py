@@ -9,6 +9,7 @@ one that was being set, or that was set in vain.
 import collections
 
 from facts import GRACE, SECOND, SLOW, Violation
+from plan import STATES
 
 Change = collections.namedtuple("Change", "begin end succeeded value")
 
@@ -18,6 +19,8 @@ class States:
         self.changes = collections.defaultdict(list)
         # When agents were killed. A state that no other process has been told by then is lost with the agent.
         self.ends = []
+        # When programs stopped observing a name. If no agent runs, those that then remember its state forget it.
+        self.cancellations = collections.defaultdict(list)
         self.counts = collections.Counter()
 
     def judge(self, records, acts):
@@ -32,6 +35,8 @@ class States:
                 if record.what == "V":
                     name, value = record.name.split()[:2]
                     self.changes[name].append(Change(record.begin, record.end, record.status == 0, int(value)))
+                elif record.what == "C" and record.name in STATES:
+                    self.cancellations[record.name].append(record)
         for who, some in records.items():
             for record in some:
                 if record.what in "VG" and record.status != 0:
@@ -54,7 +59,7 @@ class States:
         for change in self.changes[name]:
             if change.begin >= record.end:
                 break
-            if change.succeeded and change.end <= record.begin and not self.is_lost(change):
+            if change.succeeded and change.end <= record.begin and not self.is_lost(name, change):
                 allowed = set()
             allowed.add(change.value)
         self.counts["states as they were set" if len(allowed) == 1 else "states that were being set"] += 1
@@ -62,6 +67,14 @@ class States:
             text = f"it was {value}, and must be {' or '.join(map(str, sorted(allowed)))}"
             yield Violation("a state that was lost", who, name, text, [record.begin, record.end])
 
-    def is_lost(self, change):
-        """Whether an agent ended before it has had time to tell anybody to remember it."""
-        return any(begin - SECOND < change.end and change.begin < end + GRACE for begin, end in self.ends)
+    def is_lost(self, name, change):
+        """Whether an agent ended before it has had time to tell a program to remember it, or the one that it told has stopped
+        observing the name about that time.
+        """
+        return any(
+            change.end < end + GRACE and (
+                begin - SECOND < change.end
+                or any(begin - SECOND < gone.end and gone.begin < end + GRACE for gone in self.cancellations[name])
+            )
+            for begin, end in self.ends
+        )

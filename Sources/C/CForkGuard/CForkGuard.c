@@ -28,7 +28,6 @@ struct chunk {
 
 static struct chunk first;
 static _Atomic bool cut_off;
-static _Atomic bool cuts_children_off;
 
 /* How long a fork waits for other threads, in milliseconds. */
 enum { PATIENCE = 1000 };
@@ -77,7 +76,7 @@ static void in_parent(void) {
 static void in_child(void) {
     forks = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
     delays = 0;
-    if (atomic_load(&cuts_children_off) || !has_waited) atomic_store(&cut_off, true);
+    if (prepared || !has_waited) atomic_store(&cut_off, true);
     for (struct chunk *chunk = &first; chunk; chunk = atomic_load(&chunk->next)) {
         for (int i = 0; i < CHUNK; i++) {
             fork_mark *mark = &chunk->places[i];
@@ -143,8 +142,6 @@ fork_mark *fork_close_in_child(int descriptor, bool is_bus) {
 void fork_keep_in_child(fork_mark *mark) {
     if (mark) atomic_store(&mark->value, 0);
 }
-
-void fork_cut_off_children(void) { atomic_store_explicit(&cuts_children_off, true, memory_order_relaxed); }
 
 bool fork_is_cut_off(void) { return atomic_load_explicit(&cut_off, memory_order_relaxed); }
 

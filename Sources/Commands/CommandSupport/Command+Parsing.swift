@@ -47,7 +47,7 @@ extension Command {
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             let bytes = argument.bytes
-            if bytes.count < 2 || bytes[0] != UInt8(ascii: "-") || hasNumbers && Self.isNumber(bytes.dropFirst()) {
+            if bytes.count < 2 || bytes[0] != UInt8(ascii: "-") || hasNumbers && Self.isDigit(bytes[1]) {
                 operands.beforeDashes.append(argument)
             } else if bytes[1] != UInt8(ascii: "-") {
                 try parseShort(argument, &rest, &settings)
@@ -61,9 +61,7 @@ extension Command {
         return operands
     }
 
-    private static func isNumber(_ text: Slice<UnsafeRawBufferPointer>) -> Bool {
-        text.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-    }
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
     /// `-q`, `-qv`, `-n5`, `-n 5`, `-qn5`.
     private func parseShort(

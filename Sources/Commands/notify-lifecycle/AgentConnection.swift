@@ -29,7 +29,7 @@ struct AgentConnection {
         link.open()
         serve(until: Deadline(after: settings.timeout)) { peer.isReady || peer.loss != nil }
         if let loss = peer.loss { throw CommandFailure(loss) }
-        if !peer.isReady { throw CommandFailure("the bus did not accept the connection in time", code: .timedOut) }
+        if !peer.isReady { throw .lateBus }
     }
 
     /// Reads and writes until this is so, or the time is up.
@@ -41,10 +41,6 @@ struct AgentConnection {
             link.proceed(poll(&events, 1, time) > 0 ? events.revents : 0)
         }
     }
-
-    /// How long an agent that takes over from another may need until observers have registered with it. Those count an
-    /// agent that does not answer for that long as absent.
-    static let takeover = Duration.seconds(2)
 
     /// Calls a method of the agent, which the bus starts if necessary and possible, and returns its reply. Another user's
     /// agent is not called.
@@ -70,10 +66,10 @@ struct AgentConnection {
             case .failure(let fault):
                 if lost == nil {
                     let mayPass = fault.saysNoTarget ? try agentIsNew(deadline) : fault.saysUnanswered
-                    if mayPass { lost = (fault, Deadline(after: AgentConnection.takeover)) }
+                    if mayPass { lost = (fault, Deadline(after: Takeover.limit)) }
                 }
                 if let until = lost?.until, !until.hasPassed, !deadline.hasPassed, fault.isOfTakeover {
-                    poll(nil, 0, 20)
+                    Takeover.pause()
                     continue
                 }
                 let reason = fault.saysNoAgent ? lost?.fault ?? fault : fault
@@ -84,11 +80,8 @@ struct AgentConnection {
 
     /// Whether observers may still be about to register with the agent.
     private func agentIsNew(_ deadline: Deadline) throws(CommandFailure) -> Bool {
-        guard case .success(let values) = try ask(AgentInterface.Status(), until: deadline),
-            let since = values.first?.dictionary?["since"]?.uint64
-        else { return false }
-        let age = Clock.timeOfDay / 1_000_000_000 - Int64(clamping: since)
-        return (0...AgentConnection.takeover.components.seconds).contains(age)
+        guard case .success(let values) = try ask(AgentInterface.Status(), until: deadline) else { return false }
+        return Takeover.mayLast(since: values.first?.dictionary?["since"]?.uint64)
     }
 
     private func ask<Call: ProtocolCall>(_ call: Call, until deadline: Deadline) throws(CommandFailure) -> BusAnswer {

@@ -6,6 +6,8 @@ import NotifyCore
 /// Listens to the agent, across restarts of the agent and the bus.
 final class AgentWatch: BusPeer {
     enum Event: Sendable {
+        /// The bus has accepted the connection.
+        case connected
         /// From now on no change is missed, once there is an agent.
         case live(hasAgent: Bool)
         case changed(StateChange)
@@ -58,6 +60,7 @@ final class AgentWatch: BusPeer {
 
     func linkIsReady(_ link: BusLink) {
         self.link = link
+        mailbox.put(.connected)
         for rule in rules {
             link.callBus("AddMatch", [.string(rule)]) { answer in
                 if case .failure(let fault) = answer { self.fail(fault) }

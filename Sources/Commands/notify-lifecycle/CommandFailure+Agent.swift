@@ -26,6 +26,12 @@ extension CommandFailure {
         isLasting: true
     )
 
+    static let lateBus = CommandFailure(
+        "the bus did not accept the connection in time",
+        code: .timedOut,
+        isLasting: true
+    )
+
     static func lateAgent(on bus: NotifyCenter.Bus?) -> CommandFailure {
         CommandFailure(
             "the agent did not answer in time\(AgentHint.text(for: bus))",

@@ -56,7 +56,7 @@ struct TargetChange {
         until deadline: inout Deadline?
     ) -> CommandFailure? {
         // The programs that continue learn a moment after this that the agent is gone.
-        let end = deadline ?? Deadline(after: AgentConnection.takeover + .milliseconds(500))
+        let end = deadline ?? Deadline(after: Takeover.limit + .milliseconds(500))
         deadline = end
         while true {
             do throws(CommandFailure) {

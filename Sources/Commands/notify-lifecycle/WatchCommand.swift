@@ -14,6 +14,7 @@ struct WatchCommand {
     private let center: NotifyCenter
     /// The deadline for the first contact.
     private var deadline: Deadline?
+    private var isConnected = false
     private var isBusAway = false
     private var hasSeenNonsense = false
     /// The observers, by connection name. Those that are gone stay until their last change has been printed.
@@ -47,7 +48,7 @@ struct WatchCommand {
             }
             let refused = mailbox.takeRefused()
             if refused > 0 { diagnostics.error("\(refused) changes were lost: the output was not read fast enough") }
-            if let deadline, deadline.hasPassed { throw .lateAgent(on: settings.common.bus) }
+            if let deadline, deadline.hasPassed { throw isConnected ? .lateAgent(on: settings.common.bus) : .lateBus }
             if let listDeadline, listDeadline.hasPassed, try !printChanges(nil) { return .done }
             var descriptors = [
                 pollfd(fd: mailbox.descriptor, events: Int16(POLLIN), revents: 0),
@@ -63,6 +64,7 @@ struct WatchCommand {
     /// Returns false if standard output has no reader any more.
     private mutating func handle(_ event: AgentWatch.Event) throws(CommandFailure) -> Bool {
         switch event {
+        case .connected: isConnected = true
         case .changed(let change):
             changes.append(change)
             askForObservers()

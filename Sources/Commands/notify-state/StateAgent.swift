@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CommandSupport
-import Glibc
 import NotifyCore
 
 /// The agent, which keeps the states and must answer in time.
@@ -34,9 +33,6 @@ struct StateAgent {
         }
     }
 
-    /// How long after its start observers may still be about to register with an agent.
-    private static let takeover = Duration.seconds(2)
-
     /// Changes a state. An agent that has just started may not know yet that the name is observed, and is asked again.
     private func change<Answer>(_ body: () throws(AgentError) -> Answer) throws(CommandFailure) -> Answer {
         var end: Deadline?
@@ -47,19 +43,16 @@ struct StateAgent {
                 guard case .refused(let fault) = error, fault.name == AgentInterface.ErrorName.notObserved else {
                     throw failure(error)
                 }
-                if end == nil, agentIsNew { end = Deadline(after: timeLimit(StateAgent.takeover)) }
+                if end == nil, agentIsNew { end = Deadline(after: timeLimit(Takeover.limit)) }
                 guard let end, !end.hasPassed else { throw failure(error) }
-                poll(nil, 0, 20)
+                Takeover.pause()
             }
         }
     }
 
     private var agentIsNew: Bool {
-        guard let status = try? center.agentStatus(),
-            let since = status.fields.first(where: { $0.key == "since" })?.value.uint64
-        else { return false }
-        let age = Clock.timeOfDay / 1_000_000_000 - Int64(clamping: since)
-        return (0...StateAgent.takeover.components.seconds).contains(age)
+        let status = try? center.agentStatus()
+        return Takeover.mayLast(since: status?.fields.first { $0.key == "since" }?.value.uint64)
     }
 
     func state(of name: NotifyName) throws(CommandFailure) -> UInt64 {

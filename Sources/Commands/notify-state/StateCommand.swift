@@ -143,7 +143,7 @@ extension StateCommand {
             (
                 "1",
                 "The agent refused: no program observes NAME, it belongs to another user, or only the agent sets its state. With "
-                    + "swap: the state is not OLD. With add: it would be less than 0."
+                    + "swap: the state is not OLD. With add: it would be less than 0 or too large."
             ),
             ("2", "The timeout expired."),
             ("64", "The command line was invalid."),

@@ -490,6 +490,8 @@ extension Waiter {
             throw CommandFailure(lateBus: error)
         }
         var isAway = false
+        // A bus that does not answer is there.
+        var isUnreachable = false
         while true {
             wakeup.clear()
             if let result = outcome.withLock({ $0 }) {
@@ -498,14 +500,15 @@ extension Waiter {
                 if isAway { inbox.ignoreReturn() }
                 return observation
             }
-            for change in inbox.takeChanges() where !isAway {
+            for change in inbox.takeChanges() {
                 guard let error = change.error else { continue }
-                diagnostics.notice("\(error.description) Waiting for the bus.")
+                isUnreachable = error.code != .timedOut
+                if !isAway { diagnostics.notice("\(error.description) Waiting for the bus.") }
                 isAway = true
             }
             let now = Clock.monotonic
             if let deadline, now >= deadline {
-                throw isAway ? .timedOut(after: 0, "; there is no bus") : .lateBus(since: start, center)
+                throw isUnreachable ? .timedOut(after: 0, "; there is no bus") : .lateBus(since: start, center)
             }
             var sources = [
                 pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),

@@ -65,6 +65,7 @@ extension TokenEngine {
         engine.wasForked.store(true, ordering: .relaxed)
         engine.setDisabled(true)
         try? engine.post("rehearsal")
+        for notAName in [[0], [-1, 0]] as [[CChar]] { try? engine.post(notAName) }
         var token: Int32 = 0
         try? engine.register("rehearsal", .none, token: &token)
         for name in ["self.rehearsal", "self.rehearsal"] {

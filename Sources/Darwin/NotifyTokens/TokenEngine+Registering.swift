@@ -139,8 +139,6 @@ extension TokenEngine {
         case .callback(let function):
             // Known before the center is asked: its answer is of a type that the child may be unable to create.
             if fork_is_cut_off() { throw .disabled }
-            // The threads of the center create objects at any time.
-            fork_cut_off_children()
             return .callback(try CallbackTarget(function, on: state.center))
         case .newPipe:
             let pipe = try TokenPipe(deferredWork: state.deferredWork)

@@ -70,13 +70,9 @@ package final class TokenEngine: Sendable {
         }
     }
 
-    /// From now on children are cut off from the bus: objects that are created on its first use have locks that no fork
-    /// waits for.
-    ///
     /// - Throws: `disabled` if the bus must not be used.
     static func requireBus(_ state: State) throws(NotifyStatus) {
         if state.isDisabled || fork_is_cut_off() { throw .disabled }
-        fork_cut_off_children()
     }
 
     /// Posts a name.

@@ -23,6 +23,25 @@ import Testing
         #expect(quiet.status == 2 && quiet.errorOutput == "")
     }
 
+    /// The first attempt to connect takes ten seconds.
+    @Test(arguments: anyBusKind())
+    func `a bus that hangs is neither called absent nor taken for a silent agent`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        bus.stop()
+        defer { bus.resume() }
+        let waiting = try start(productPath("notify-wait"), ["--address", bus.address, "--retry", "-t", "11s", "a"])
+        for verb in ["list", "watch"] {
+            let result = try run(productPath("notify-lifecycle"), ["--address", bus.address, "-t", "1s", verb])
+            #expect(result.status == 2)
+            #expect(result.errorOutput == "notify-lifecycle: the bus did not accept the connection in time\n")
+        }
+        let result = try waiting.wait()
+        #expect(result.status == 2)
+        let lines = result.errorOutput.split(separator: "\n")
+        #expect(lines.first?.hasSuffix("Waiting for the bus.") == true, "\(lines)")
+        #expect(lines.last == "notify-wait: timed out after 0 notifications; the bus did not answer")
+    }
+
     @Test(arguments: busKinds)
     func `-t limits the whole time of notify-post, even if the bus hangs`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)

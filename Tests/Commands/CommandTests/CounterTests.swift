@@ -44,7 +44,7 @@ import Testing
         let agent = try startAgent(on: bus)
         defer { agent.send(signal: SIGTERM) }
         let waiting = try bus.startWaiting(["com.x"])
-        for (number, sum) in [("5", "5"), ("0x10", "21"), ("-1", "20"), ("0", "20")] {
+        for (number, sum) in [("5", "5"), ("0x10", "21"), ("-0x1", "20"), ("-0", "20")] {
             let result = try bus.run("notify-state", ["add", "com.x", number])
             #expect(result.status == 0 && result.output == sum + "\n" && result.errorOutput == "")
         }

@@ -112,13 +112,12 @@ struct CProgramTests {
         #expect(result.lines == ["6 -1", "10", "0"])
     }
 
-    @Test(arguments: busKinds, [[], ["in a child"]])
+    @Test(arguments: busKinds)
     func `a callback runs on the library's thread, may call everything, and is over when notify_cancel returns`(
-        kind: BusKind,
-        arguments: [String]
+        kind: BusKind
     ) throws {
         let bus = try PrivateBus(kind)
-        let result = try library.start("callbacks.c", arguments, on: bus).wait(timeout: .patience)
+        let result = try library.start("callbacks.c", on: bus).wait(timeout: .patience)
         #expect(result.status == 0 && result.lines == ["failures 0"], "\(result.output)")
     }
 

@@ -78,7 +78,7 @@ enum BridgeCommand {
                     + "its limit is too small for any name, or another bridge serves this bus."
             ),
             ("64", "The command line was invalid."),
-            ("69", "There is no bus, it went away, or it did not answer for 25 s."),
+            ("69", "There is no bus, it went away, or it did not answer for 25 s, or for 10 s when connecting."),
         ],
         examples: ["notify-bridge --check", "notify-bridge -v"]
     )

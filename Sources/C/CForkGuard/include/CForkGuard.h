@@ -28,11 +28,13 @@ void fork_keep_in_child(fork_mark *_Nullable mark);
 void fork_delay(void);
 void fork_allow(void);
 
-/* fork_hooks() - pthread_atfork(3), once; the forks that wait are already affected */
+/*
+ * fork_hooks() - pthread_atfork(3), once; the forks that wait are already affected
+ *
+ * From now on children are cut off from the bus: what is created when a process first uses one has locks that no fork
+ * waits for.
+ */
 void fork_hooks(void (*prepare)(void), void (*parent)(void), void (*child)(void));
-
-/* fork_cut_off_children() - cut later children off, even if there is no connection to a bus */
-void fork_cut_off_children(void);
 
 /*
  * fork_object(), fork_set_object() - the object that a child takes over from its parent
@@ -44,7 +46,7 @@ extern void *_Nullable fork_object_place;
 static inline void *_Nullable fork_object(void) { return __atomic_load_n(&fork_object_place, __ATOMIC_ACQUIRE); }
 bool fork_set_object(void *object);
 
-/* fork_is_cut_off() - whether this process is a fork, without exec, of one that has used a bus, or tried to */
+/* fork_is_cut_off() - whether this process is a fork, without exec, of one that has used a bus or called fork_hooks() */
 bool fork_is_cut_off(void);
 
 #pragma clang assume_nonnull end

@@ -23,9 +23,8 @@
  * called from a signal handler. All return a status unless documented otherwise. If the status is not NOTIFY_STATUS_OK,
  * output arguments are left unchanged, except that a token becomes NOTIFY_TOKEN_INVALID.
  *
- * After fork(2) the child has no registrations. If the parent has used a bus, tried to, or called
- * notify_register_callback(), functions that need the bus return NOTIFY_STATUS_OPT_DISABLE in the child until it calls
- * exec(3); "self." names still work.
+ * After fork(2) the child has no registrations. If the parent has used the library, functions that need the bus return
+ * NOTIFY_STATUS_OPT_DISABLE in the child until it calls exec(3); "self." names still work.
  *
  * See the manual page notify(3) for more detail.
  */
@@ -85,7 +84,7 @@ uint32_t notify_post(const char *name);
  * @out_token: the token of the registration
  *
  * Return: this and all other registering functions return NOTIFY_STATUS_SERVER_NOT_FOUND if there is no bus, and
- * NOTIFY_STATUS_FAILED if it does not answer within 25 seconds or allows no more registrations.
+ * NOTIFY_STATUS_FAILED if it does not answer within 25 seconds, 10 when connecting, or allows no more registrations.
  */
 uint32_t notify_register_check(const char *name, int *out_token);
 

@@ -30,7 +30,7 @@ extern "C" {
  *
  * While it is disabled, every function that needs the bus returns NOTIFY_STATUS_OPT_DISABLE. Existing registrations
  * keep delivering, and can be checked, suspended, resumed and cancelled. "self." names work. In the child of a process
- * that has used a bus (see notify.h), NOTIFY_OPT_ENABLE has no effect.
+ * that has used the library (see notify.h), NOTIFY_OPT_ENABLE has no effect.
  */
 void notify_set_options(uint32_t opts);
 

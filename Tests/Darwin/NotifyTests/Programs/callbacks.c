@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * notify_register_callback(): its statuses, what a callback may do, and that notify_cancel() waits for one. With an
- * argument: in the child of a process that has used no bus.
- */
+/* notify_register_callback(): its statuses, what a callback may do, and that notify_cancel() waits for one. */
 #define NOTIFYBUS_EXTENSIONS
 #include <notify.h>
 #include <notify_private.h>
@@ -91,38 +88,11 @@ static void take_long(int token, void *context) {
     has_ended = *(int *)context;
 }
 
-/* A child that inherits no connection may use the bus, and "self." names, as any program. */
-static int child(void) {
-    int token, own, calls = 0;
-    EXPECT(notify_register_callback("self.child", &own, count, &calls) == NOTIFY_STATUS_OK);
-    EXPECT(notify_post("self.child") == NOTIFY_STATUS_OK);
-    sem_wait(&called);
-    EXPECT(notify_register_callback(NAME, &token, count, &calls) == NOTIFY_STATUS_OK);
-    EXPECT(notify_post(NAME) == NOTIFY_STATUS_OK);
-    sem_wait(&called);
-    EXPECT(notify_cancel(own) == NOTIFY_STATUS_OK && notify_cancel(token) == NOTIFY_STATUS_OK && calls == 2);
-    return failures;
-}
-
-int main(int argc, char **argv) {
-    int token, calls = 0, one = 1, status = 0;
-    (void)argv;
+int main(void) {
+    int token, calls = 0, one = 1;
     main_thread = pthread_self();
     sem_init(&called, 0, 0);
     sem_init(&begun, 0, 0);
-    if (argc > 1) {
-        EXPECT(notify_register_check("self.parent", &token) == NOTIFY_STATUS_OK);
-        pid_t pid = fork();
-        if (pid == 0) {
-            alarm(120);
-            status = child();
-            fflush(stdout);
-            _exit(status);
-        }
-        EXPECT(waitpid(pid, &status, 0) == pid && status == 0);
-        printf("failures %d\n", failures);
-        return failures != 0;
-    }
     check_statuses();
 
     EXPECT(notify_register_callback(NAME, &token, do_everything, &token) == NOTIFY_STATUS_OK);

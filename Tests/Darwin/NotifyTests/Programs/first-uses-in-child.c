@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls every function in the child of a fork, and prints which calls reach a part of Swift's runtime that creates
- * objects under a lock. Another thread of the parent may have held it at the fork, and the child would wait forever.
+ * Calls every function in the child of a fork, whose parent has registered the name that is the argument. Prints which
+ * calls reach a part of Swift's runtime that creates objects under a lock. Another thread of the parent may have held it at the fork, and the child would wait forever.
  * The same for the first call of the program, until it has forks wait.
  *
  * Those parts are found in the library's symbol table. The program overwrites their first instruction with an invalid
@@ -44,8 +44,19 @@ static struct part delay;
 
 /* Whether a function creates what the first use needs: type metadata, a conformance, or the value of a global. */
 static int creates(const char *name) {
-    static const char *const starts[] = {"swift_getTypeByMangledName", "swift_getExistentialTypeMetadata",
-                                         "swift_allocateGeneric", "swift_conformsToProtocol"};
+    static const char *const starts[] = {
+        "swift_getTypeByMangledName",
+        "swift_getExistentialTypeMetadata",
+        "swift_getSingletonMetadata",
+        "swift_allocateGeneric",
+        "swift_conformsToProtocol",
+        "swift_initClassMetadata",
+        "swift_initStructMetadata",
+        "swift_initEnumMetadata",
+        "swift_initRawStructMetadata",
+        "swift_getAssociatedTypeWitnessSlow",
+        "swift_getAssociatedConformanceWitnessSlow",
+    };
     size_t length = strlen(name);
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (strncmp(name, starts[i], strlen(starts[i])) == 0) return 1;
@@ -174,9 +185,10 @@ static void make_calls(int parents) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     int fd, token, status;
     struct sigaction action = {.sa_sigaction = reached, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    if (argc != 2) return 1;
     if (find_parts() < 10 || !delay.code) return fputs("The library has no symbol table.\n", stderr), 1;
     sigaction(SIGILL, &action, NULL);
     trap_all();
@@ -184,7 +196,7 @@ int main(void) {
     CALL(notify_is_valid_token(1));
     CALL(notify_check(1, &token));
     CALL(notify_cancel(1));
-    if (notify_register_file_descriptor("com.example.a", &fd, 0, &token) != NOTIFY_STATUS_OK) return 2;
+    if (notify_register_file_descriptor(argv[1], &fd, 0, &token) != NOTIFY_STATUS_OK) return 2;
     pid_t pid = fork();
     if (pid == 0) {
         alarm(60);
