@@ -10,6 +10,8 @@ It takes part in the lifecycle: where notify-agent(8) runs, a program in the bac
 one hears each missed name once when it is resumed. Unlike programs with the NotifyBus library it can't be parked: while
 it is stopped by SIGSTOP or a freezer, the bus keeps what is posted for it. States of names can't be read or set.
 
+The child of a fork can't use its parent's center, where every call raises `Closed`; a new one works.
+
 `notifybus.blocking` has the same for scripts without an event loop. A name is a hint: look yourself before you act on it.
 """
 

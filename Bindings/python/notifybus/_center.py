@@ -10,6 +10,7 @@ from typing import Any, Awaitable, Callable
 
 from ._connection import Connection
 from ._errors import Closed, NotifyBusError, QueueFull
+from ._fork import INHERITED, share
 from ._lifecycle import Lifecycle
 from ._names import Subject, check, is_owned, is_post, may_post, stays_in_process
 from ._queue import CoalescingQueue
@@ -47,6 +48,7 @@ class Center:
 
     It belongs to the event loop in which it is used first. If the bus goes away, it reconnects and registers everything
     again; what was posted meanwhile is lost. A bus that lives on, but has cut it off, makes each observed name heard once.
+    Once it was used, the child of a fork can't use it: there every call but `close` raises `Closed`.
 
     `bus` is `session`, `system` or a D-Bus address; without it, the environment says which: `NOTIFYBUS_ADDRESS`, or else
     the session bus. `on_connection` is called with None when everything is registered with a bus, and with an error
@@ -79,6 +81,8 @@ class Center:
         self._users: dict[str, int] = {}
         self._held: dict[str, CoalescingQueue] = {}
         self._has_posted, self._owned_until = False, 0.0
+        self._closed_because = "The center is closed."
+        share(self)
 
     async def __aenter__(self) -> Center:
         return self
@@ -114,7 +118,7 @@ class Center:
         """
         check(name)
         if self._is_closed:
-            raise Closed("The center is closed.")
+            raise Closed(self._closed_because)
         if stays_in_process(name):
             self._hear(name)
         elif not self._outbox.put(name):
@@ -126,7 +130,7 @@ class Center:
 
     async def flush(self) -> None:
         """Returns when the bus has routed every earlier post."""
-        if not self._link and not self._outbox:
+        if not self._link and not self._outbox and self._closed_because != INHERITED:
             return
         await self._ready()
         flush: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -184,7 +188,7 @@ class Center:
                         await result
                 async for name in names:
                     return name
-            raise Closed("The center is closed.")
+            raise Closed(self._closed_because)
 
         try:
             return await asyncio.wait_for(wait(), timeout)
@@ -193,11 +197,13 @@ class Center:
 
     async def report(self, state: str) -> None:
         """Reports the state in which this program wants to be. The agent decides."""
+        if self._is_closed:
+            raise Closed(self._closed_because)
         await self._lifecycle.report(state)
 
     async def _add(self, registration: Registration) -> None:
         if self._is_closed:
-            raise Closed("The center is closed.")
+            raise Closed(self._closed_because)
         registration.is_active = True
         loop, live = asyncio.get_running_loop(), []
         try:
@@ -359,14 +365,14 @@ class Center:
 
     async def _ready(self) -> None:
         if self._is_closed:
-            raise Closed("The center is closed.")
+            raise Closed(self._closed_because)
         if not self._link:
             connecting = self._start_connecting()
             try:
                 await asyncio.shield(connecting)
             except asyncio.CancelledError:
                 if self._is_closed and connecting.cancelled():
-                    raise Closed("The center is closed.") from None
+                    raise Closed(self._closed_because) from None
                 raise
 
     def _start_connecting(self) -> asyncio.Task[None]:
@@ -379,7 +385,7 @@ class Center:
         link = await Connection.open(self._bus, self._take, self._lost)
         if self._is_closed:
             link.close()
-            raise Closed("The center is closed.")
+            raise Closed(self._closed_because)
         was_here, self._bus_id = self._bus_id == link.bus_id, link.bus_id
         is_first = not self._has_lifecycle
         self._link, link.on_writable = link, self._pump
@@ -426,7 +432,7 @@ class Center:
             waiting, topic.waiting = topic.waiting, []
             for live in waiting:
                 if not live.done():
-                    live.set_exception(Closed("The center is closed."))
+                    live.set_exception(Closed(self._closed_because))
             for registration in list(topic.users):
                 registration.cancel()
         for task in (self._connecting, self._reconnecting):
@@ -436,6 +442,15 @@ class Center:
         self._lifecycle._limit(None)
         if link:
             link.close()
+
+    def _leave_to_parent(self) -> None:
+        """Closes it in the child of a fork, unless it was not used yet. Nothing that belongs to the loop is touched."""
+        if not self._connecting and not self._subjects:
+            return
+        self._is_closed, self._closed_because, self._link = True, INHERITED, None
+        for topic in self._subjects.values():
+            for registration in topic.users:
+                registration.is_active = False
 
     async def _say_goodbye(self) -> None:
         """The bus can say who has posted only as long as the poster is connected."""

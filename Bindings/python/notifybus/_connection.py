@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import re
+import socket
 import stat
 import urllib.parse
 from typing import Any, Callable, Optional
 
 from ._errors import NoBus, NotifyBusError, Refused
+from ._fork import share
 from ._names import interface, path
 from ._wire import CALL, ERROR, NO_AUTO_START, NO_REPLY, RETURN, SIGNAL, Message, Parser, marshal
 
@@ -86,10 +89,12 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._accepted: asyncio.Future[None] = self._loop.create_future()
         self._transport: Any = None
+        self._socket: socket.socket | None = None
         self._line: bytearray | None = bytearray()
         self._parser = Parser()
         self._serial = 0
         self._calls: dict[int, tuple[str, Answer, asyncio.TimerHandle]] = {}
+        share(self)
 
     @classmethod
     async def open(cls, bus: str | None, *handlers: Any) -> Connection:
@@ -98,7 +103,7 @@ class Connection(asyncio.Protocol):
         for path in sockets(resolve(bus)):
             link = cls(*handlers)
             try:
-                await link._loop.create_unix_connection(lambda: link, path)
+                await link._connect(path)
                 await asyncio.wait_for(link._accepted, ACCEPT_TIME)
                 return link
             except asyncio.TimeoutError:
@@ -109,6 +114,17 @@ class Connection(asyncio.Protocol):
                 if not link.name:
                     link.close()
         raise reason
+
+    async def _connect(self, path: bytes) -> None:
+        # The transport closes it in the end.
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.setblocking(False)
+            await self._loop.sock_connect(self._socket, path)
+        except BaseException:
+            self._socket.close()
+            raise
+        await self._loop.create_unix_connection(lambda: self, sock=self._socket)
 
     # The bus knows the user from the socket. To name one would be wrong in a user namespace, as in a container without
     # root, which has numbers of its own.
@@ -187,6 +203,12 @@ class Connection(asyncio.Protocol):
         for _, _, timer in self._calls.values():
             timer.cancel()
         self._calls = {}
+
+    def _leave_to_parent(self) -> None:
+        # The transport must neither shut it down nor close the descriptor that has its number next.
+        if self._socket:
+            with contextlib.suppress(OSError):
+                os.close(self._socket.detach())
 
     def pause_writing(self) -> None:
         """The bus does not keep up."""

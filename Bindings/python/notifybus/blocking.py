@@ -20,6 +20,7 @@ from typing import Any, Callable, Coroutine, Iterator, TypeVar
 
 from . import _center
 from ._errors import Closed
+from ._fork import INHERITED, share
 from ._registration import Registration
 
 _Result = TypeVar("_Result")
@@ -37,7 +38,7 @@ class Observation:
         async def cancel() -> None:
             self._inner.cancel()
 
-        if threading.current_thread() is self._center._thread:
+        if threading.current_thread() is self._center._thread and not self._center._is_inherited:
             self._inner.cancel()
         else:
             try:
@@ -47,7 +48,11 @@ class Observation:
 
 
 class Center:
-    """What `notifybus.Center` is, with methods that block. It can be used by any thread."""
+    """What `notifybus.Center` is, with methods that block. It can be used by any thread.
+
+    It can't be used by the child of a fork, as of `multiprocessing` with the start method `fork`: there every call but
+    `close` raises `Closed`. A new center works.
+    """
 
     def __init__(self, bus: str | None = None, **options: Any) -> None:
         self._loop = asyncio.new_event_loop()
@@ -55,6 +60,8 @@ class Center:
         self._thread.start()
         self._lock, self._is_closed = threading.Lock(), False
         self._inner = _center.Center(bus, **options)
+        self._is_inherited = False
+        share(self)
 
     def __enter__(self) -> Center:
         return self
@@ -62,7 +69,14 @@ class Center:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _leave_to_parent(self) -> None:
+        """The child of a fork has not got the thread, and the lock may belong to another one that it has not got."""
+        self._lock, self._is_closed, self._is_inherited = threading.Lock(), True, True
+
     def _run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        if self._is_inherited:
+            work.close()
+            raise Closed(INHERITED)
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("A callback can't block the thread that runs it; it can post, and cancel.")
@@ -93,7 +107,7 @@ class Center:
 
         In a callback it does not wait for that.
         """
-        if threading.current_thread() is self._thread:
+        if threading.current_thread() is self._thread and not self._is_inherited:
             self._inner.post_nowait(name)
         else:
             self._run(self._inner.post(name))
@@ -128,6 +142,8 @@ class Center:
 
     def close(self) -> None:
         """Leaves the bus, once it has routed what was posted. Iterators end, and calls of other threads return."""
+        if self._is_inherited:
+            return
         if threading.current_thread() is self._thread:
             raise RuntimeError("A callback can't block the thread that runs it; it can post, and cancel.")
         with self._lock:
@@ -174,6 +190,8 @@ class _Iterator(Iterator[str]):
         try:
             return self._center._run(self._wait(self._inner.__anext__))
         except (StopAsyncIteration, Closed):
+            if self._center._is_inherited:
+                raise
             raise StopIteration from None
 
     def close(self) -> None:

@@ -36,6 +36,7 @@ import Testing
             Heritage.State(name: "com.example.s", entry: NameStateTable.Entry(value: .max, stamp: 5))
         ]
         estate.heritage.areNapsOff = true
+        estate.hasRelay = true
         var launch = LaunchHeritage(title: "job", action: .command(["/bin/true", "-v"]))
         (launch.due, launch.missed) = (["com.example.a"], ["com.example.b"])
         launch.heard = Subjects(names: names, prefixes: [NamePrefix("com.example.")])

@@ -153,6 +153,22 @@ struct HearingTests {
         withExtendedLifetime(sandbox) {}
     }
 
+    /// No program asks this agent for its relay, as if the bus could not start one.
+    @Test(arguments: busKinds)
+    func `after another agent took over, each name is delivered once, and later posts are heard`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.a", "com.example.b", in: sandbox)
+        for round in 1...3 {
+            try scene.replaceAgent()
+            let missed = try observer.waitForOutputLines(3 * round - 1).suffix(2)
+            #expect(Set(missed) == ["com.example.a", "com.example.b"])
+            try scene.post(["com.example.a"])
+            #expect(try observer.waitForOutputLines(3 * round).last == "com.example.a")
+        }
+        withExtendedLifetime(sandbox) {}
+    }
+
     @Test(arguments: busKinds)
     func `if the configuration forbids the relay, the program says so and goes on`(kind: BusKind) throws {
         let scene = try RelayScene(kind, configuration: "relay = none\n", opensRelay: false)

@@ -61,6 +61,18 @@ final class RelayScene: Sendable {
         try startAgentAgain()
     }
 
+    /// Lets another agent take over from this one, and does not ask it for a relay.
+    func replaceAgent() throws {
+        let old = agent.withLock { $0 }
+        let new = try start(
+            productPath("notify-agent"),
+            ["--address", bus.address, "--replace"],
+            environment: withoutDesktop
+        )
+        agent.withLock { $0 = new }
+        _ = try old.wait()
+    }
+
     func killAgent() throws {
         let old = agent.withLock { $0 }
         old.send(signal: SIGKILL)

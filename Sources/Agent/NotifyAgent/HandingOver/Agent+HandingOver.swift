@@ -125,6 +125,7 @@ extension Agent {
         var heritage = coordinator.heritage
         if !keepsFrozen { for index in heritage.processes.indices { heritage.processes[index].frozenFor = nil } }
         var estate = Estate()
+        estate.hasRelay = relaying.hasRelay
         if let launching { (estate.launches, estate.posts) = (launching.heritage, Array(launching.unidentifiedPosts)) }
         for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
         // The bus answers the calls that have waited when the next agent ends this connection, which their callers know

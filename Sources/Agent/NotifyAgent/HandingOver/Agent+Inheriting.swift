@@ -14,6 +14,7 @@ struct Predecessor {
     /// What it has left, until this agent begins to read its stream.
     let bequest: BequestBox
     let unread: [UInt8]
+    let hadRelay: Bool
     let launches: [LaunchHeritage]
     let posts: [UnidentifiedPost]
     var whenRead: (() -> Void)?
@@ -118,6 +119,7 @@ extension Agent {
             name: estate.agent,
             bequest: BequestBox(bequest),
             unread: estate.unread,
+            hadRelay: estate.hasRelay,
             launches: estate.launches,
             posts: estate.posts
         )
@@ -185,5 +187,7 @@ extension Agent {
         inheritance = .left(nil)
         _ = loop.after(Agent.arrival) { [self] in handle(.heritageIsOld) }
         predecessor?.whenRead?()
+        // Programs in sandboxes hear nothing until they have registered here.
+        if predecessor?.hadRelay == true { relaying.openAgain() }
     }
 }

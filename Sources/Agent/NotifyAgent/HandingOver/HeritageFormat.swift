@@ -20,6 +20,8 @@ package struct Estate: Equatable {
     package var agent = ""
     /// What it has read from its connection and not handled.
     var unread: [UInt8] = []
+    /// Whether it had a relay.
+    var hasRelay = false
 
     /// - Returns: nil if it is too much.
     package var bytes: [UInt8]? {
@@ -32,6 +34,7 @@ package struct Estate: Equatable {
             ("naps-off", .boolean(heritage.areNapsOff)),
             ("launches", .array(element: "a{sv}", launches.map(\.value))),
             ("posts", .array(element: "(ss)", posts.map(\.value))),
+            ("relay", .boolean(hasRelay)),
         ]
         var writer = BusValueWriter()
         writer.integer(Estate.version)
@@ -57,7 +60,8 @@ package struct Estate: Equatable {
         heritage.processes = try reader.need("processes", "aa{sv}", \.elements).compactMap(Heritage.Process.read)
         heritage.states = try reader.need("states", "a(stt)", \.elements).compactMap(Heritage.State.read)
         heritage.areNapsOff = try reader.take("naps-off", "b", \.exactBoolean) ?? false
-        // The rest counts without these.
+        // The rest counts without these, which an older agent does not leave.
+        hasRelay = (try? reader.take("relay", "b", \.exactBoolean)) ?? false
         launches = readable(&reader, "launches", "aa{sv}", LaunchHeritage.read)
         posts = readable(&reader, "posts", "a(ss)", UnidentifiedPost.read)
     }

@@ -44,6 +44,14 @@ final class Relaying {
 
     // MARK: - Opening and closing
 
+    var hasRelay: Bool { relay != nil }
+
+    /// Opens the relay for programs that have registered with that of the agent before this one, and see it come. The bus can
+    /// start what asks for it, too, but that takes longer, and may fail.
+    func openAgain() {
+        if case .closed = phase, rules.isOpen { start(for: []) }
+    }
+
     func open(for call: BusCall) {
         guard rules.isOpen else {
             return link.refuse(call, .accessDenied("The agent's configuration says 'relay = none'."))
@@ -56,12 +64,12 @@ final class Relaying {
         case .opening(let calls): phase = .opening(calls + [call])
         case .closing:
             closeRelay()
-            start(for: call)
-        case .closed: start(for: call)
+            start(for: [call])
+        case .closed: start(for: [call])
         }
     }
 
-    private func start(for call: BusCall) {
+    private func start(for calls: [BusCall]) {
         generation += 1
         let generation = generation
         let link = BusLink(bus: bus)
@@ -82,7 +90,7 @@ final class Relaying {
         )
         link.peer = relay
         self.relay = (relay, link)
-        phase = .opening([call])
+        phase = .opening(calls)
         loop.add(relay.receiver)
         link.open()
     }
