@@ -31,7 +31,8 @@ package struct AgentReport {
         let list = events.count > 1 ? events.dropLast().joined(separator: ", ") + " and " : ""
         let consequence = events.last.map { list + $0 + (events.count > 1 ? " are not posted" : " is not posted") }
         if let reason {
-            let line = "the lifecycle agent is not used: \(reason)\(hint)"
+            let fact = reason.hasSuffix(".") ? String(reason.dropLast()) : reason
+            let line = "the lifecycle agent is not used: \(fact)\(hint)"
             return [line] + (consequence.map { ["\($0) without the agent"] } ?? [])
         }
         // In a sandbox it may only be out of sight, which is said anyway.
