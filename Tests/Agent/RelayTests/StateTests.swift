@@ -181,24 +181,31 @@ struct StateTests {
     }
 
     @Test(arguments: busKinds)
-    func `the command that opens the relay asks the next agent if one has left without an answer`(kind: BusKind) throws
-    {
-        let bus = try PrivateBus(kind)
-        var leaving: RawBusClient? = try RawBusClient(address: bus.address)
-        var body = RawBody()
-        body.append("org.notifybus.Agent1")
-        body.append(UInt32(0))
-        try #require(try leaving?.callBus("RequestName", signature: "su", body: body.bytes).uint32 == 1)
-        let command = try start(productPath("notify-agent"), ["--relay", "--address", bus.address])
-        while try leaving?.readMessage().member != "OpenRelay" {}
-        leaving = nil
-        let agent = try start(
-            productPath("notify-agent"),
-            ["--address", bus.address, "--config", "/dev/null"],
-            environment: withoutDesktop
-        )
-        let result = try command.wait()
-        #expect(result.status == 0, "\(result.errorOutput)")
-        agent.send(signal: SIGTERM)
+    func `the command that opens the relay asks the next agent if one has left without an answer`(
+        kind: BusKind
+    ) throws {
+        var faults: [String] = []
+        // It waits two seconds for the next one. A busy machine may need longer than that.
+        for _ in 0..<3 {
+            let bus = try PrivateBus(kind)
+            var leaving: RawBusClient? = try RawBusClient(address: bus.address)
+            var body = RawBody()
+            body.append("org.notifybus.Agent1")
+            body.append(UInt32(0))
+            try #require(try leaving?.callBus("RequestName", signature: "su", body: body.bytes).uint32 == 1)
+            let command = try start(productPath("notify-agent"), ["--relay", "--address", bus.address])
+            while try leaving?.readMessage().member != "OpenRelay" {}
+            leaving = nil
+            let agent = try start(
+                productPath("notify-agent"),
+                ["--address", bus.address, "--config", "/dev/null"],
+                environment: withoutDesktop
+            )
+            defer { agent.send(signal: SIGTERM) }
+            let result = try command.wait()
+            if result.status == 0 { return }
+            faults.append(result.errorOutput)
+        }
+        Issue.record("\(faults)")
     }
 }
