@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls every function in the child of a fork, whose parent has registered the name that is the argument. Prints which
- * calls reach a part of Swift's runtime that creates objects under a lock. Another thread of the parent may have held it at the fork, and the child would wait forever.
- * The same for the first call of the program, until it has forks wait.
+ * calls reach a part of Swift's runtime that creates objects under a lock. Another thread of the parent may have held it
+ * at the fork, and the child would wait forever. The same for the first call of the program, until it has forks wait.
  *
  * Those parts are found in the library's symbol table. The program overwrites their first instruction with an invalid
  * one and restores it once it was reached.
