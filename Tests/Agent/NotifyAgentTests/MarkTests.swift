@@ -109,6 +109,40 @@ import Testing
         withExtendedLifetime(folder) {}
     }
 
+    /// The agent's child may no longer be its child before its socket ends, and that ends before the agent has.
+    @Test func `the process that lets things continue waits until the agent has ended, whoever its parent is`()
+        async throws
+    {
+        let (folder, program) = (try TemporaryFolder(), try startStopped())
+        try handOver("\(folder.path) \(program.pid)", to: "guard")
+        await #expect(processExitsWith: .success) {
+            let words = try handedOver(to: "guard").split(separator: " ")
+            let pid = try #require(pid_t(words[1]))
+            var file = MarkFile(MarkFolder(path: "\(words[0])/notifybus"))
+            let time = ProcessFolder(of: pid)?.startTime
+            let isMarked = file.add(.process(pid, start: try #require(time)), .nap)
+            try #require(isMarked)
+            var ends: [Int32] = [-1, -1]
+            let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+            try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+            let shell = try start(
+                "/bin/sh",
+                ["-c", "exec 3<&0; '\(try productPath("notify-agent"))' --thaw <&3 >/dev/null 2>&1 & echo $!"],
+                environment: ["XDG_RUNTIME_DIR": String(words[0])],
+                input: .descriptor(ends[1])
+            )
+            let child = try #require(pid_t(shell.wait().lines[0]))
+            for end in ends { close(end) }
+            // It has read its socket to the end.
+            let path = "/proc/\(child)/fd/0"
+            let hasRead = waitUntil { access(path, F_OK) != 0 }
+            #expect(hasRead && processState(pid) == "T")
+        }
+        let isRunning = waitUntil { processState(program.pid) != "T" }
+        #expect(isRunning)
+        withExtendedLifetime(folder) {}
+    }
+
     @Test func `what a dead agent had taken over continues, too`() throws {
         let (folder, marks, program) = try folder { "+person process \($0) \($1)\n" }
         let other = try startStopped()

@@ -58,10 +58,8 @@ final class Sockets {
 
 /// The owner of the listening socket to which a stream socket was connected. See unix(7).
 struct SocketIdentity: Equatable {
-    /// The process that called listen(2), according to SO_PEERCRED, which can't be forged.
-    private let pid: pid_t
-    private let user: uid_t
-    private let group: gid_t
+    /// Of the process that called listen(2).
+    private let credentials: PeerCredentials
     /// The address to which the listener is bound. systemd listens on behalf of many.
     private let address: [UInt8]
 
@@ -70,11 +68,8 @@ struct SocketIdentity: Equatable {
         guard SocketIdentity.option(SO_DOMAIN, of: descriptor) == AF_UNIX,
             SocketIdentity.option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue)
         else { return nil }
-        // A struct ucred.
-        var credentials: (pid: pid_t, user: uid_t, group: gid_t) = (0, 0, 0)
-        var length = socklen_t(MemoryLayout.size(ofValue: credentials))
-        guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
-        (pid, user, group) = credentials
+        guard let credentials = PeerCredentials(of: descriptor) else { return nil }
+        self.credentials = credentials
         var name = [UInt8](repeating: 0, count: MemoryLayout<sockaddr_un>.size)
         var size = socklen_t(name.count)
         let isConnected = name.withUnsafeMutableBytes { bytes in
@@ -89,6 +84,22 @@ struct SocketIdentity: Equatable {
         var value: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         return getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+    }
+}
+
+/// Who is at the other end of a socket, according to SO_PEERCRED, which can't be forged: the process that has called listen(2)
+/// or socketpair(2). See unix(7).
+struct PeerCredentials: Equatable {
+    let pid: pid_t
+    let user: uid_t
+    let group: gid_t
+
+    init?(of socket: Int32) {
+        // A struct ucred.
+        var credentials: (pid: pid_t, user: uid_t, group: gid_t) = (0, 0, 0)
+        var length = socklen_t(MemoryLayout.size(ofValue: credentials))
+        guard getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
+        (pid, user, group) = credentials
     }
 }
 

@@ -56,7 +56,7 @@ final class ThawGuard {
     func remove(_ thing: StoppedThing) {
         guard program != nil else { return }
         marks.remove(thing)
-        if marks.things.isEmpty { end() }
+        if marks.things.isEmpty { end(dismissing: true) }
     }
 
     /// The process, while something is stopped.
@@ -75,10 +75,12 @@ final class ThawGuard {
         end()
     }
 
-    private func end() {
+    /// - Parameter dismissing: whether there is nothing for the process to do.
+    private func end(dismissing: Bool = false) {
         loop.cancel(timer)
         (timer, round) = (nil, [])
         guard socket >= 0 else { return }
+        if dismissing { _ = send(socket, [UInt8(0)], 1, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)) }
         loop.forget(socket)
         close(socket)
         socket = -1
@@ -154,8 +156,6 @@ final class ThawGuard {
 
 /// The process that has everything continue: `notify-agent --thaw`.
 package enum Thawing {
-    /// How long the process that has closed the socket may take to end, in milliseconds.
-    private static let limit: Int32 = 5_000
     /// How long the next agent may take to take over what this one has left, in milliseconds: a little less than anything
     /// may stay stopped.
     private static let adoptionLimit: Int64 = 3_000
@@ -167,18 +167,23 @@ package enum Thawing {
         linux_name_thread("notify-thaw")
         // The service manager may end the agent together with this process, which then has something to do.
         for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] { signal(number, SIG_IGN) }
-        let (agent, folder) = (getppid(), MarkFolder(servesMachine: servesMachine))
-        let process = linux_pidfd_open(agent)
+        // It has made the socket. It may no longer be the parent of this process, even before it has ended: only the thread
+        // that has started this process was that.
+        let (agent, folder) = (PeerCredentials(of: STDIN_FILENO)?.pid ?? 0, MarkFolder(servesMachine: servesMachine))
+        let process = agent > 0 ? linux_pidfd_open(agent) : -1
         var bytes: [UInt8] = [0]
+        var isDismissed = false
         while true {
             let count = read(STDIN_FILENO, &bytes, bytes.count)
+            if count > 0 { isDismissed = true }
             if count > 0 || count < 0 && errno == EINTR { continue }
             break
         }
-        // It has closed the socket, but may have yet to end.
-        if process >= 0, folder.hasMarks(of: agent) {
+        close(STDIN_FILENO)
+        // The agent's socket closes before it has ended, and until then what it has marked counts as its own.
+        if process >= 0, !isDismissed, folder.hasMarks(of: agent) {
             var facts = pollfd(fd: process, events: Int16(POLLIN), revents: 0)
-            while poll(&facts, 1, limit) < 0, errno == EINTR { continue }
+            while poll(&facts, 1, -1) < 0, errno == EINTR { continue }
         }
         folder.thawAbandoned()
         folder.thawUnlessAdopted(within: adoptionLimit)
