@@ -54,6 +54,8 @@ package final class Agent: CallHandler, PostListener {
     var isOver = false
     var inheritance = Inheritance.none
     var handingOver = HandingOver.no
+    /// The additions to what the agent hears for programs behind the relay, when the relay had read all earlier posts.
+    var coveredAdditions = 0
 
     /// - Parameter loop: of the thread on which everything of the agent lives.
     init(
@@ -261,7 +263,9 @@ package final class Agent: CallHandler, PostListener {
         }
         if let change = OwnerChange(signal) {
             guard change.owner.isEmpty else { return }
-            if let id = coordinator.id(of: change.name), ends.watches(id) { handle(.connectionEnded(id)) }
+            for id in [coordinator.id(of: change.name), coordinator.interimID(of: change.name)] {
+                if let id, ends.watches(id) { handle(.connectionEnded(id)) }
+            }
         } else if signal.sender == "org.freedesktop.DBus", signal.member == "NameLost",
             signal.arguments.compactMap(\.string) == [AgentInterface.name]
         {

@@ -78,6 +78,8 @@ extension Agent {
             launching?.hasLeft(id)
             events.holds.forget(name)
             endDelayIfOver()
+        case .watchEnd(let id, let name): ends.begin(id, name) { [self] in handle(.connectionEnded(id)) }
+        case .ignoreEnd(let id, let name): ends.end(id, name)
         case .present(let process): if let facts = coordinator.facts(of: process) { sources.present(facts) }
         case .forgetProcess(let process):
             launching?.forget(process)

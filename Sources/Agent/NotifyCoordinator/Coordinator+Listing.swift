@@ -34,9 +34,10 @@ extension Coordinator {
     /// Every connection, in the order of registration.
     package var list: [Entry] { directory.all.compactMap { entry(of: $0) } }
 
-    /// The unique name of every connection.
+    /// The unique name of every connection, including those that have yet to register with the relay.
     package var connectionNames: [(id: ConnectionID, name: String)] {
-        directory.observers.values.map { ($0.id, $0.name) }.sorted { $0.id < $1.id }
+        let observers = directory.observers.values.map { ($0.id, $0.name) }
+        return (observers + interim.names).sorted { $0.0 < $1.0 }
     }
 
     package func entry(of id: ConnectionID) -> Entry? {

@@ -40,6 +40,7 @@ extension Coordinator {
                     return observer.proxyWaiters
                 }
                 for waiter in waiters ?? [] { resume(waiter, id, failure) }
+                interimIsSubscribed(id)
             }
         }
     }
@@ -127,8 +128,12 @@ extension Coordinator {
     mutating func posted(_ name: NotifyName) {
         let subscribers = proxies.subscribers(of: name)
         // A rule may briefly outlive the observation of its name.
-        for (prefix, id) in subscribers.byPrefix where directory[id]?.subjects.prefixes.contains(prefix) == true {
-            _ = keep(name, for: id)
+        for (prefix, id) in subscribers.byPrefix {
+            if directory[id]?.subjects.prefixes.contains(prefix) == true {
+                _ = keep(name, for: id)
+            } else {
+                interim.keep(name, for: id, &ledger)
+            }
         }
         var isNews = false
         for id in subscribers.byName where directory[id]?.subjects.names.contains(name) == true && keep(name, for: id) {

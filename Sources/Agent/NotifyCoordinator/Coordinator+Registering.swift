@@ -243,6 +243,7 @@ extension Coordinator {
 
     /// A connection ends without having been parked.
     mutating func connectionEnded(_ id: ConnectionID) {
+        endInterim(id)
         guard let observer = directory[id], !observer.isParked else { return }
         remove(id)
     }

@@ -61,6 +61,8 @@ package struct Coordinator {
     var calls: Set<CallID> = []
     /// The connections that have replaced others whose streams are being read.
     var heirs = StreamHeirs()
+    /// Programs behind the relay for which the agent hears while one agent follows another.
+    var interim = InterimObservers()
     var now = Timestamp(nanoseconds: 0)
     package internal(set) var naps: Naps
     /// Whether a program that naps may have to be stopped, or to run.
@@ -128,6 +130,7 @@ package struct Coordinator {
         hasher.combine(ledger.sandboxes)
         hasher.combine(calls)
         hasher.combine(heirs)
+        hasher.combine(interim)
         hasher.combine(naps)
         hasher.combine(awaitedHeritage)
     }
@@ -218,7 +221,11 @@ package struct Coordinator {
         case .alarm: expireRequests()
         case .inherit(let heritage, let processes): inherit(heritage, processes)
         case .heritageIsPartial: heritageIsPartial()
-        case .heritageIsOld: nameStates.forgetAll { observedNames.containsExactly($0) }
+        case .hearForRelayed: hearForRelayed()
+        case .relayHears(let name): relayHears(for: name)
+        case .heritageIsOld:
+            nameStates.forgetAll { observedNames.containsExactly($0) }
+            leaveRegisteredToRelay()
         case .ending(let kept):
             thawEverything(except: kept)
             perform(naps.end())

@@ -72,6 +72,10 @@ package enum Effect: Sendable {
     case begin(ConnectionID)
     /// A connection is forgotten: close what belongs to it.
     case forget(ConnectionID, name: String)
+    /// A connection is awaited that has yet to register with the relay: watch for its end.
+    case watchEnd(ConnectionID, name: String)
+    /// It hears by the relay, or has ended.
+    case ignoreEnd(ConnectionID, name: String)
     /// A process is no longer of interest.
     case forgetProcess(ProcessID)
     /// A process has its first observer.

@@ -95,6 +95,10 @@ package enum Event: Sendable {
     case heritageIsOld
     /// Posts that the agent before this one had not read are lost.
     case heritageIsPartial
+    /// The agent is about to hand over: from now on it hears prefixes itself for programs that hear them by the relay.
+    case hearForRelayed
+    /// The relay hears from now on what this connection has registered, or has added.
+    case relayHears(String)
     /// The agent terminates. These processes stay as they are.
     case ending(keeping: Set<ProcessID>)
 

@@ -49,7 +49,30 @@ package struct Heritage: Hashable, Sendable {
         }
     }
 
+    /// A connection that hears by the relay, and for which the agent hears prefixes itself until it hears by the next one.
+    package struct Relayed: Hashable, Sendable {
+        package var name: String
+        package var user: UInt32
+        package var prefixes: Set<NamePrefix>
+        package var pending: [NotifyName]
+
+        package init(name: String, user: UInt32, prefixes: Set<NamePrefix>, pending: [NotifyName] = []) {
+            (self.name, self.user, self.prefixes, self.pending) = (name, user, prefixes, pending)
+        }
+
+        /// Adds names that the relay has yet to pass on, to come first.
+        package mutating func add(_ unread: [NotifyName]) {
+            var index = PrefixIndex<Void>()
+            for prefix in prefixes { index[prefix] = () }
+            var names = PendingNames()
+            for name in unread { index.forEachPrefix(of: name) { _, _ in _ = names.insert(name) } }
+            for name in pending { _ = names.insert(name) }
+            pending = names.take()
+        }
+    }
+
     package var connections: [Connection] = []
+    package var relayed: [Relayed] = []
     package var processes: [Process] = []
     package var states: [State] = []
     package var areNapsOff = false
@@ -102,6 +125,7 @@ extension Coordinator {
             entry.frozenFor = isWhole ? process.freezing.frozenFor : nil
             heritage.processes.append(entry)
         }
+        heritage.relayed = relayedHeritage
         heritage.states = nameStates.all.map { Heritage.State(name: $0, entry: $1) }
         heritage.areNapsOff = naps.isOff
         return heritage
@@ -122,10 +146,11 @@ extension Coordinator {
             else { continue }
             inherit(connection, of: facts)
         }
+        for relayed in heritage.relayed { inherit(relayed) }
         // Only now: the first of them may have no names, and it is not the last that is waited for.
         for id in (awaitedHeritage ?? []).sorted() {
-            guard let observer = directory[id] else { continue }
-            subscribe(observer.subjects, for: id, then: .inheritance)
+            if let observer = directory[id] { subscribe(observer.subjects, for: id, then: .inheritance) }
+            hearInherited(id)
         }
         for process in heritage.processes {
             if directory[process: process.id] == nil {

@@ -37,6 +37,10 @@ import Testing
         ]
         estate.heritage.areNapsOff = true
         estate.hasRelay = true
+        let prefixes = Set(connection.subjects.prefixes)
+        estate.heritage.relayed = [
+            Heritage.Relayed(name: ":1.5", user: 1_000, prefixes: prefixes, pending: ["com.example.a"])
+        ]
         var launch = LaunchHeritage(title: "job", action: .command(["/bin/true", "-v"]))
         (launch.due, launch.missed) = (["com.example.a"], ["com.example.b"])
         launch.heard = Subjects(names: names, prefixes: [NamePrefix("com.example.")])
@@ -69,7 +73,7 @@ import Testing
         #expect(throws: (any Error).self) { try Estate(reading: [2] + bytes.dropFirst()) }
     }
 
-    @Test func `what an agent leaves of programs to be started counts for itself`() throws {
+    @Test func `what an agent leaves of programs to be started or behind the relay counts for itself`() throws {
         func read(_ fields: [(String, BusValue)]) throws -> Estate {
             let all: [(String, BusValue)] = [
                 ("agent", .string(":1.7")), ("unread", .array(element: "y", [])),
@@ -84,6 +88,8 @@ import Testing
         // An older agent leaves none.
         #expect(try !read([]).hasUnreadable)
         let post = BusValue.structure([.string("com.example.a"), .string("not a connection")])
+        let relayed = BusValue.dictionary([("name", .string("not a connection"))])
+        #expect(try read([("relayed", .array(element: "a{sv}", [relayed]))]).hasUnreadable)
         let estate = try read([("launches", .string("nonsense")), ("posts", .array(element: "(ss)", [post]))])
         #expect(estate.hasUnreadable && estate.launches.isEmpty && estate.posts.isEmpty)
         #expect(estate.agent == ":1.7" && estate.heritage.areNapsOff)

@@ -59,6 +59,38 @@ import Testing
         #expect(table.waitingCount(of: "a") == 1)
     }
 
+    @Test func `what clients with prefixes have not read is known, up to a limit for each owner`() throws {
+        var table = RelayTable()
+        for (client, state) in [("a", LifecycleState.foreground), ("b", .suspended), ("c", .background)] {
+            _ = table.enter(client, of: process, in: state)
+            _ = try table.add(subjects(prefixes: ["x."]), to: client)
+        }
+        _ = table.enter("d", of: other, in: .foreground)
+        _ = try table.add(subjects("x.n2", prefixes: ["y."]), to: "d")
+        _ = table.enter("e", of: other, in: .foreground)
+        _ = try table.add(subjects("x.n2"), to: "e")
+        for text in ["x.n1", "x.n2"] { _ = table.hear(RelayTable.Post(try name(text), from: "")) }
+        _ = table.takeBatch(for: "a", limit: 1)
+        table.posted(RelayTable.Post(try name("x.n3"), from: ""))
+        let all: [NotifyName] = ["x.n1", "x.n2", "x.n3"]
+        #expect(table.unreadNames() == ["a": all, "b": all, "d": ["x.n2"]])
+        #expect(table.unreadNames(limit: 5).values.map(\.count).reduce(0, +) == 6)
+        _ = table.batchIsRead(by: "a")
+        #expect(table.unreadNames()["a"] == ["x.n2", "x.n3"])
+    }
+
+    @Test func `names that were found for a client in the background are dropped`() throws {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .background)
+        _ = try table.add(subjects("x"), to: "a")
+        table.keep(["x"], for: "a")
+        _ = table.prepare(.foreground, of: "a")
+        table.confirm(.foreground, of: "a")
+        #expect(!table.hasBatch(for: "a"))
+        table.keep(["x"], for: "a")
+        #expect(table.hasBatch(for: "a"))
+    }
+
     @Test func `memory is given back when little waits of what once did, and no line holds anything`() throws {
         var table = RelayTable()
         for client in ["a", "b"] {

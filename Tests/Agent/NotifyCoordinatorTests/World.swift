@@ -35,6 +35,10 @@ struct World {
     var answersKeeping = true
     /// Connections that were to be watched, again if they registered again.
     private(set) var begun: [ConnectionID] = []
+    /// Connections that have yet to register with the relay, and are watched.
+    private(set) var watchedEnds: Set<ConnectionID> = []
+    /// Whether what another agent has handed over is subscribed.
+    private(set) var isInherited = false
     /// Processes whose facts were to be found out.
     private(set) var present: [ProcessID] = []
     private(set) var hasObservers = false
@@ -103,6 +107,11 @@ struct World {
             kept[observer.id, default: []].append(states.map { "\($0.name) \($0.entry.value)" })
             if answersKeeping { observers[observer.id, default: []].append(.statesAreKept(observer.id)) }
         case .begin(let id): begun.append(id)
+        case .watchEnd(let id, _): #expect(watchedEnds.insert(id).inserted)
+        case .ignoreEnd(let id, _): watchedEnds.remove(id)
+        case .isInherited:
+            #expect(!isInherited)
+            isInherited = true
         case .present(let process): present.append(process)
         case .observersCome:
             #expect(!hasObservers)

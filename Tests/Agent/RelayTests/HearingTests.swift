@@ -170,6 +170,46 @@ struct HearingTests {
     }
 
     @Test(arguments: busKinds)
+    func `no post of a prefix is lost while agents take over, and none that waits for a suspended program`(
+        kind: BusKind
+    ) throws {
+        let scene = try RelayScene(kind)
+        let sandboxes = [try scene.makeSandbox(), try scene.makeSandbox()]
+        let suspended = try scene.startWaiting("-f", "com.example.*", in: sandboxes[0])
+        let target = "pid:\(try scene.observerProcess())"
+        try scene.lifecycle("suspend", target)
+        let listening = try scene.startWaiting("-f", "com.example.*", in: sandboxes[1])
+        let (posted, isOver, hasEnded) = (Recorder<String>(), Counter(), Counter())
+        startThread {
+            while isOver.value == 0 {
+                let name = "com.example.n\(posted.count)"
+                guard (try? scene.post([name])) != nil else { break }
+                posted.append(name)
+                usleep(500)
+            }
+            hasEnded.add()
+        }
+        for _ in 1...4 {
+            let count = posted.count
+            try scene.replaceAgent()
+            // Some of them in peace.
+            #expect(posted.wait(forCount: count + 50))
+        }
+        isOver.add()
+        #expect(hasEnded.wait(for: 1))
+        try scene.lifecycle("resume", target)
+        for (who, program) in [("in the foreground", listening), ("suspended", suspended)] {
+            var missing = Set(posted.elements)
+            let hasAll = try waitUntil {
+                missing.subtract(try program.waitForOutputLines(1))
+                return missing.isEmpty
+            }
+            #expect(hasAll, "\(who): \(missing.sorted()) of \(posted.count)")
+        }
+        withExtendedLifetime(sandboxes) {}
+    }
+
+    @Test(arguments: busKinds)
     func `if the configuration forbids the relay, the program says so and goes on`(kind: BusKind) throws {
         let scene = try RelayScene(kind, configuration: "relay = none\n", opensRelay: false)
         let request = try scene.requestRelay()

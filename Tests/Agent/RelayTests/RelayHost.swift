@@ -45,6 +45,7 @@ final class RelayHost: Sendable {
                     if !isHeld { answer(call, process: process) }
                 },
                 told: { [replies] in replies.append($1) },
+                hears: { _ in },
                 lost: { _ in }
             )
             let relay = Relay(link, reporter, quotas: quotas)

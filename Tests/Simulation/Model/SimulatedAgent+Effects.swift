@@ -118,6 +118,8 @@ extension SimulatedAgent {
             guard let index = known.removeValue(forKey: id), !drains.contains(where: { $0.id == id }) else { return }
             world.close(index)
         case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
+        // There is no relay here.
+        case .watchEnd, .ignoreEnd: break
         case .isInherited: requestName(world)
         case .changesAreInForce(let number): if !isExpiring { world.desktopIsInForce(number, self) }
         case .interest: break

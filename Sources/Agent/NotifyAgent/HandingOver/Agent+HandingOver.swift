@@ -109,7 +109,7 @@ extension Agent {
         link.callBus("GetId", []) { [self] _ in
             link.writeCollected()
             let isAtRest =
-                mayBegin && coordinator.isAtRest && receiver.isAtRest && pump.isAtRest
+                mayBegin && coversRelayed() && coordinator.isAtRest && receiver.isAtRest && pump.isAtRest
                 && launching?.isAtRest != false
             let isUntouched = inheritance.predecessor != nil && phase == .connecting
             let isTakingOver = inheritance.isAsked || inheritance.predecessor != nil
@@ -119,10 +119,28 @@ extension Agent {
         }
     }
 
+    /// Hears for programs behind the relay, which ends with this agent. What was posted before has been read by the relay, or
+    /// is read now.
+    ///
+    /// - Returns: whether nothing can be missed any more.
+    private func coversRelayed() -> Bool {
+        handle(.hearForRelayed)
+        let additions = coordinator.interimAdditions
+        guard coordinator.hearsForRelayed, coveredAdditions != additions else { return coordinator.hearsForRelayed }
+        relaying.readUp { [self] in coveredAdditions = max(coveredAdditions, additions) }
+        return false
+    }
+
     private func makeBequest(keepsFrozen: Bool) -> Bequest? {
         // Its stream has not been read up to the mark in time.
         if inheritance.predecessor != nil { handle(.heritageIsPartial) }
         var heritage = coordinator.heritage
+        if !heritage.relayed.isEmpty {
+            let unread = relaying.unreadNames
+            for index in heritage.relayed.indices {
+                heritage.relayed[index].add(unread[heritage.relayed[index].name] ?? [])
+            }
+        }
         if !keepsFrozen { for index in heritage.processes.indices { heritage.processes[index].frozenFor = nil } }
         var estate = Estate()
         estate.hasRelay = relaying.hasRelay

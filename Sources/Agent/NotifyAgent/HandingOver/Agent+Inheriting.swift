@@ -125,9 +125,11 @@ extension Agent {
         )
         inheritance = .left(predecessor)
         if estate.hasUnreadable {
-            logger.warning("ignored what another agent has left of programs to be started: it can't be read")
+            logger.warning("ignored a part of what another agent has left: it can't be read")
         }
         var heritage = estate.heritage
+        // Without a relay they never hear here.
+        if !configuration.relay.isOpen { heritage.relayed = [] }
         let all = heritage.connections.map(\.process) + heritage.processes.map(\.id)
         let facts = Set(all).sorted().compactMap(processes.find)
         for index in heritage.processes.indices {

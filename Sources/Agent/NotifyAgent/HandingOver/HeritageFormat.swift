@@ -14,7 +14,7 @@ package struct Estate: Equatable {
     package var heritage = Heritage()
     var launches: [LaunchHeritage] = []
     var posts: [UnidentifiedPost] = []
-    /// Whether some of the two could not be read.
+    /// Whether something could not be read of programs: those behind the relay, or those to be started.
     private(set) var hasUnreadable = false
     /// The unique name of the agent.
     package var agent = ""
@@ -35,6 +35,7 @@ package struct Estate: Equatable {
             ("launches", .array(element: "a{sv}", launches.map(\.value))),
             ("posts", .array(element: "(ss)", posts.map(\.value))),
             ("relay", .boolean(hasRelay)),
+            ("relayed", .array(element: "a{sv}", heritage.relayed.map(\.value))),
         ]
         var writer = BusValueWriter()
         writer.integer(Estate.version)
@@ -62,6 +63,7 @@ package struct Estate: Equatable {
         heritage.areNapsOff = try reader.take("naps-off", "b", \.exactBoolean) ?? false
         // The rest counts without these, which an older agent does not leave.
         hasRelay = (try? reader.take("relay", "b", \.exactBoolean)) ?? false
+        heritage.relayed = readable(&reader, "relayed", "aa{sv}", Heritage.Relayed.read)
         launches = readable(&reader, "launches", "aa{sv}", LaunchHeritage.read)
         posts = readable(&reader, "posts", "a(ss)", UnidentifiedPost.read)
     }
@@ -153,6 +155,32 @@ extension Heritage.Connection {
             connection.decision = Decision(decided, by: Decider(name: try fields.need("decider", "s", \.string)))
             connection.followsDesktop = try fields.need("follows-desktop", "b", \.exactBoolean)
             return connection
+        } catch { return nil }
+    }
+}
+
+extension Heritage.Relayed {
+    fileprivate var value: BusValue {
+        .dictionary([
+            ("name", .string(name)), ("user", .uint32(user)), ("prefixes", .strings(prefixes.map(\.string))),
+            ("pending", .strings(pending)),
+        ])
+    }
+
+    fileprivate static func read(_ value: BusValue) -> Heritage.Relayed? {
+        guard var fields = try? FieldReader(value) else { return nil }
+        do {
+            let name = try fields.need("name", "s", \.string)
+            guard BusNames.isConnection(name) else { return nil }
+            let user = try fields.need("user", "u", \.exactUInt32)
+            let subjects = try Subjects(names: [], prefixes: fields.need("prefixes", "as", \.exactStrings))
+            let pending = try fields.need("pending", "as", \.exactStrings).prefix(PendingNames.limit)
+            return Heritage.Relayed(
+                name: name,
+                user: user,
+                prefixes: subjects.prefixes,
+                pending: try pending.map { try NotifyName($0) }
+            )
         } catch { return nil }
     }
 }

@@ -17,6 +17,8 @@ final class Relay: CallHandler, PostListener {
         let call: (BusCall, Request) -> Void
         /// A program has answered `tell`.
         let told: (String, Event.Reply) -> Void
+        /// The relay hears from now on what a program has told it to, with `Register` or `AddNames`.
+        let hears: (String) -> Void
         /// The relay has ended, and no longer hears for these programs.
         let lost: ([String]) -> Void
     }
@@ -237,8 +239,9 @@ final class Relay: CallHandler, PostListener {
                 return (change.unheard, change.waiters)
             }
             hear(heard, for: sender, inPlaceOf: replaced, undo: undo) { [self] error in
-                guard let error else { return reply(to: call, values) }
-                refuse(call, .failed(error.description))
+                if let error { return refuse(call, .failed(error.description)) }
+                reply(to: call, values)
+                reporter.hears(sender)
             }
         case .register(let subjects):
             if newcomers.remove(sender) == nil, let old = table.subjects(of: sender) {
@@ -253,6 +256,7 @@ final class Relay: CallHandler, PostListener {
                     reporter.told(sender, .gone)
                 } else {
                     reply(to: call, values)
+                    reporter.hears(sender)
                     pass(to: sender)
                 }
             }
@@ -443,6 +447,14 @@ final class Relay: CallHandler, PostListener {
     private func afterPosts(_ work: @escaping () -> Void) {
         toBeAsked.append(work)
         if asking.isEmpty { askForPlace() }
+    }
+
+    /// Calls `completion` when everything that has been posted so far has been read, and the bus has named its sender if
+    /// that matters.
+    func readUp(then completion: @escaping () -> Void) {
+        afterPosts { [self] in
+            if receiver.isHoldingPostsBack { afterPosts(completion) } else { completion() }
+        }
     }
 
     private func askForPlace() {

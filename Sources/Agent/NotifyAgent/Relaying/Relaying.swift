@@ -84,6 +84,7 @@ final class Relaying {
                     }
                 },
                 told: { [weak self] name, reply in self?.soon { $0.agent?.wasTold(name, reply) } },
+                hears: { [weak self] name in self?.soon { $0.agent?.handle(.relayHears(name)) } },
                 lost: { [weak self] names in self?.soon(generation) { $0.agent?.relayHasLost(names) } }
             ),
             quotas: quotas
@@ -158,7 +159,15 @@ final class Relaying {
         return true
     }
 
+    /// The names of the posts that programs which observe prefixes are not known to have read.
+    var unreadNames: [String: [NotifyName]] { relay?.relay.table.unreadNames() ?? [:] }
+
     // MARK: - What the relay is to do
+
+    /// Calls `completion` when everything that has been posted so far is queued for its programs, if there is a relay.
+    func readUp(then completion: @escaping () -> Void) {
+        if relay == nil { completion() } else { relayPerform { $0.readUp(then: completion) } }
+    }
 
     /// - Parameter process: the caller's process, if the caller is registered.
     func answer(_ call: BusCall, _ answer: BusAnswer, process: ProcessID?) {

@@ -23,6 +23,8 @@ struct PostLine: Hashable, Sendable {
     private(set) var bytes = 0
 
     var isEmpty: Bool { parts.isEmpty }
+    /// In the order of the posts.
+    var names: [NotifyName] { parts.all.flatMap { $0.posts.all.map(\.name) } }
 
     /// - Parameter room: up to which size there is room for a name that does not wait yet.
     /// - Returns: false if there is no room for the post.

@@ -341,6 +341,8 @@ package struct RelayTable: Hashable, Sendable {
 
     /// Queues names for one client that were posted before the relay could pass them on.
     package mutating func keep(_ found: [NotifyName], for name: String) {
+        // The posts that come for a client in the background are dropped.
+        guard clients[name]?.isHearing == true else { return }
         for one in found { append(Post(one, from: ""), for: name, isKept: false) }
     }
 
@@ -357,6 +359,31 @@ package struct RelayTable: Hashable, Sendable {
             case .full: client.dropped += 1
             }
         }
+    }
+
+    /// The names of the posts that clients are not known to have read, for those that observe prefixes, in the order of the
+    /// posts.
+    ///
+    /// - Parameter limit: of how many posts for each owner's clients.
+    package func unreadNames(limit: Int = PendingNames.limit) -> [String: [NotifyName]] {
+        var unread: [String: [NotifyName]] = [:]
+        var counts: [Owner: Int] = [:]
+        func add(_ name: NotifyName, for client: String, of owner: Owner) {
+            guard counts[owner, default: 0] < limit else { return }
+            counts[owner, default: 0] += 1
+            unread[client, default: []].append(name)
+        }
+        for (name, client) in clients where client.isHearing && !client.subjects.prefixes.isEmpty {
+            for post in client.unanswered + client.queue.all { add(post.name, for: name, of: client.owner) }
+        }
+        for (owner, group) in groups where group.listeners.hasPrefixes {
+            for name in group.line.names where counts[owner, default: 0] < limit {
+                group.listeners.forEachPrefix(of: name) { _, clients in
+                    for client in clients { add(name, for: client, of: owner) }
+                }
+            }
+        }
+        return unread
     }
 
     /// Whether there is a batch for a client.

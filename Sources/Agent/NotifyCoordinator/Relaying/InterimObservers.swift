@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+
+/// Programs behind the relay for which the agent itself hears posts while one agent follows another: from the moment that
+/// the old agent is about to hand over until the relay of the new one hears for them.
+///
+/// It hears only their prefixes: a program delivers each name that it observes once when it registers with another relay.
+struct InterimObservers: Hashable {
+    struct Observer: Hashable {
+        /// The unique name of its connection.
+        let name: String
+        let user: UInt32
+        var prefixes: Set<NamePrefix> = []
+        var pending = PendingNames()
+        /// How many names were lost because there was no room.
+        var dropped: UInt64 = 0
+        /// Whether the relay hears for it: it gets what is pending once that is complete.
+        var isHeard = false
+    }
+
+    private var observers: [ConnectionID: Observer] = [:]
+    private var numbers: [String: ConnectionID] = [:]
+    /// Those some of whose prefixes are not subscribed yet.
+    private var unsubscribed: Set<ConnectionID> = []
+    /// How often there was something more to subscribe to.
+    private(set) var additions = 0
+
+    var isSubscribed: Bool { unsubscribed.isEmpty }
+    var all: [ConnectionID] { observers.keys.sorted() }
+    var names: [(ConnectionID, String)] { observers.map { ($0.key, $0.value.name) } }
+    func id(of name: String) -> ConnectionID? { numbers[name] }
+    subscript(id: ConnectionID) -> Observer? { observers[id] }
+
+    /// - Returns: whether some of these were not subscribed to for it.
+    mutating func add(_ prefixes: Set<NamePrefix>, for name: String, of user: UInt32, _ id: ConnectionID) -> Bool {
+        if observers[id] == nil { numbers[name] = id }
+        let old = observers[id]?.prefixes ?? []
+        guard !prefixes.isSubset(of: old) else { return false }
+        observers[id, default: Observer(name: name, user: user)].prefixes.formUnion(prefixes)
+        unsubscribed.insert(id)
+        additions += 1
+        return true
+    }
+
+    mutating func isSubscribed(_ id: ConnectionID) { unsubscribed.remove(id) }
+
+    mutating func isHeard(_ id: ConnectionID) { observers[id]?.isHeard = true }
+
+    /// A name that begins with one of its prefixes was posted.
+    mutating func keep(_ name: NotifyName, for id: ConnectionID, _ ledger: inout Ledger) {
+        guard let observer = observers[id], !observer.pending.contains(name) else { return }
+        guard observer.pending.hasRoom, ledger.keepPending(name, of: observer.user) else {
+            observers[id]?.dropped += 1
+            return
+        }
+        _ = observers[id]?.pending.insert(name)
+    }
+
+    /// - Returns: what it was, and what was kept for it.
+    mutating func remove(_ id: ConnectionID, _ ledger: inout Ledger) -> Observer? {
+        guard let observer = observers.removeValue(forKey: id) else { return nil }
+        numbers[observer.name] = nil
+        unsubscribed.remove(id)
+        ledger.forgetPending(observer.pending.names, of: observer.user)
+        return observer
+    }
+}
+
+extension Coordinator {
+    /// Whether the bus has confirmed everything that the agent hears for programs behind the relay.
+    package var hearsForRelayed: Bool { interim.isSubscribed }
+
+    /// Grows each time that there is more to hear for them.
+    package var interimAdditions: Int { interim.additions }
+
+    /// Programs behind the relay that the agent before this one has handed over, and that have not registered here yet.
+    package func interimID(of name: String) -> ConnectionID? { interim.id(of: name) }
+
+    /// The agent is about to hand over.
+    mutating func hearForRelayed() {
+        for id in directory.all {
+            guard let observer = directory[id], observer.isRelayed, observer.state != .background else { continue }
+            let prefixes = observer.subjects.prefixes
+            let id = interim.id(of: observer.name) ?? directory.nextID()
+            guard interim.add(prefixes, for: observer.name, of: observer.user, id) else { continue }
+            perform(proxies.subscribe(Subjects(prefixes: prefixes), for: id, of: observer.user))
+        }
+    }
+
+    /// What is handed over of programs behind the relay. A post that the relay has yet to pass on is to be added.
+    var relayedHeritage: [Heritage.Relayed] {
+        interim.all.compactMap { id in
+            interim[id].map { observer in
+                Heritage.Relayed(
+                    name: observer.name,
+                    user: observer.user,
+                    prefixes: observer.prefixes,
+                    pending: observer.pending.names
+                )
+            }
+        }
+    }
+
+    /// Keeps for a program behind the relay what the agent before this one has kept.
+    mutating func inherit(_ relayed: Heritage.Relayed) {
+        guard interim.id(of: relayed.name) == nil else { return }
+        let id = directory.nextID()
+        guard interim.add(relayed.prefixes, for: relayed.name, of: relayed.user, id) else { return }
+        for name in relayed.pending { interim.keep(name, for: id, &ledger) }
+        awaitedHeritage?.insert(id)
+        emit(.watchEnd(id, name: relayed.name))
+    }
+
+    /// Hears for it from now on.
+    mutating func hearInherited(_ id: ConnectionID) {
+        guard let observer = interim[id] else { return }
+        perform(proxies.subscribe(Subjects(prefixes: observer.prefixes), for: id, of: observer.user))
+    }
+
+    /// The relay hears all that a program has told it so far; it may have told only a part.
+    mutating func relayHears(for name: String) {
+        guard let id = interim.id(of: name), let known = directory.id(of: name).flatMap({ directory[$0] }),
+            interim[id]?.prefixes.isSubset(of: known.subjects.prefixes) == true
+        else { return }
+        leaveToRelay(id)
+    }
+
+    /// All programs have registered since: those behind the relay observe no more than they have told.
+    mutating func leaveRegisteredToRelay() {
+        for (id, name) in interim.names.sorted(by: { $0.0 < $1.0 }) where directory.id(of: name) != nil {
+            leaveToRelay(id)
+        }
+    }
+
+    /// What was posted before the relay heard for a program comes to the agent before the answer to its next question to the
+    /// bus.
+    private mutating func leaveToRelay(_ id: ConnectionID) {
+        guard let observer = interim[id] else { return }
+        interim.isHeard(id)
+        let prefixes = Subjects(prefixes: observer.prefixes)
+        perform(proxies.subscribe(prefixes, for: id, of: observer.user, synchronizes: true))
+    }
+
+    /// The prefixes of a program behind the relay are subscribed, or something prevented it.
+    mutating func interimIsSubscribed(_ id: ConnectionID) {
+        guard let observer = interim[id] else { return }
+        interim.isSubscribed(id)
+        isInherited(id)
+        if observer.isHeard { endInterim(id) }
+    }
+
+    /// A program behind the relay hears by itself, or has left the bus.
+    mutating func endInterim(_ id: ConnectionID) {
+        guard let observer = interim.remove(id, &ledger) else { return }
+        perform(proxies.unsubscribeAll(for: id))
+        isInherited(id)
+        emit(.ignoreEnd(id, name: observer.name))
+        guard observer.isHeard, let receiver = directory.id(of: observer.name), let known = directory[receiver] else {
+            return
+        }
+        directory[receiver]?.dropped += observer.dropped
+        // The relay keeps them until the program has read them, or drops them if it is in the background.
+        let names = observer.pending.names.filter(known.subjects.contains)
+        if !names.isEmpty { emit(.deliver(known.recipient, names)) }
+    }
+}

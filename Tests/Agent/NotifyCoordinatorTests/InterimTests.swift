@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import NotifyNames
+import Testing
+
+@testable import NotifyCoordinator
+
+/// What the agent hears for programs behind the relay while one agent follows another.
+@Suite struct InterimTests {
+    private static let process = World.process(11)
+
+    private func relayed(_ name: String = ":1.1", pending: [NotifyName] = []) -> Heritage.Relayed {
+        Heritage.Relayed(name: name, user: 1000, prefixes: [NamePrefix("com.example.")], pending: pending)
+    }
+
+    /// A world whose agent has taken over from another one that had a program behind its relay.
+    private func inherit(_ relayed: Heritage.Relayed..., quotas: Quotas = Quotas()) -> World {
+        var world = World(quotas)
+        var heritage = Heritage()
+        heritage.relayed = relayed
+        world.send(.inherit(heritage, []))
+        world.settle()
+        return world
+    }
+
+    private func register(_ world: inout World, prefixes: [String] = ["com.example."]) throws -> ConnectionID {
+        _ = try world.register(":1.1", Self.process, prefixes: prefixes, isRelayed: true)
+        return try #require(world.coordinator.id(of: ":1.1"))
+    }
+
+    @Test func `before it hands over the agent hears prefixes for those that listen or are suspended`() throws {
+        var world = World()
+        for (number, state) in [LifecycleState.foreground, .suspended, .background].enumerated() {
+            let process = World.process(Int32(number + 11))
+            let prefixes = ["com.example.\(number)."]
+            _ = try world.register(":1.\(number)", process, ["com.example.a"], prefixes: prefixes, isRelayed: true)
+            _ = try world.set(":1.\(number)", state)
+            world.settle()
+        }
+        _ = try world.register(":1.9", World.process(19), ["com.example.b"], isRelayed: true)
+        #expect(world.coordinator.hearsForRelayed && world.coordinator.interimAdditions == 0)
+        world.send(.hearForRelayed)
+        #expect(!world.coordinator.hearsForRelayed && world.coordinator.interimAdditions == 2)
+        world.settle()
+        #expect(world.coordinator.hearsForRelayed)
+        #expect(world.prefixRules == [NamePrefix("com.example.0."), NamePrefix("com.example.1.")])
+        #expect(world.rules.isEmpty)
+        for text in ["com.example.1.x", "com.example.0.x", "com.example.0.x", "com.example.a"] {
+            world.send(.posted(try NotifyName(text)))
+        }
+        let heritage = world.coordinator.heritage
+        #expect(heritage.connections.isEmpty)
+        #expect(heritage.relayed.map(\.name) == [":1.0", ":1.1"] && heritage.relayed.map(\.user) == [1000, 1000])
+        #expect(heritage.relayed.map(\.pending) == [["com.example.0.x"], ["com.example.1.x"]])
+    }
+
+    @Test func `a prefix that is added before it has handed over is heard as well`() throws {
+        var world = World()
+        let id = try register(&world, prefixes: ["a."])
+        world.send(.hearForRelayed)
+        world.settle()
+        let added = try Subjects(names: [], prefixes: ["b."])
+        world.send(.addNames(world.call(), from: ":1.1", added))
+        #expect(world.coordinator.subjects(of: id)?.prefixes.count == 2)
+        world.send(.hearForRelayed)
+        #expect(!world.coordinator.hearsForRelayed && world.coordinator.interimAdditions == 2)
+        world.settle()
+        #expect(world.prefixRules == [NamePrefix("a."), NamePrefix("b.")])
+        world.send(.hearForRelayed)
+        #expect(world.coordinator.hearsForRelayed && world.coordinator.interimAdditions == 2)
+    }
+
+    @Test func `the next agent has taken over once it hears for them`() throws {
+        var world = World()
+        var heritage = Heritage()
+        heritage.relayed = [relayed(), relayed(":1.2")]
+        world.send(.inherit(heritage, []))
+        #expect(!world.isInherited && world.watchedEnds.count == 2)
+        world.settle()
+        #expect(world.isInherited && world.prefixRules == [NamePrefix("com.example.")])
+    }
+
+    @Test func `once the next relay hears for a program it gets what was posted in between, each name once`() throws {
+        var world = inherit(relayed(pending: ["com.example.b", "com.example.a"]))
+        world.send(.posted("com.example.a"))
+        world.send(.posted("com.example.c"))
+        let id = try register(&world)
+        world.settle()
+        #expect(world.delivered[id] == nil)
+        world.send(.relayHears(":1.1"))
+        // The bus may have sent it before the relay heard.
+        world.send(.posted("com.example.d"))
+        #expect(world.delivered[id] == nil)
+        world.settle()
+        #expect(world.delivered[id] == ["com.example.b", "com.example.a", "com.example.c", "com.example.d"])
+        #expect(world.prefixRules.isEmpty && world.watchedEnds.isEmpty)
+        world.send(.relayHears(":1.1"))
+        world.settle()
+        #expect(world.delivered[id]?.count == 4 && world.coordinator.heritage.relayed.isEmpty)
+    }
+
+    @Test func `what it has not registered yet waits, and what it no longer observes goes once all have registered`()
+        throws
+    {
+        for isAdded in [true, false] {
+            var world = inherit(relayed(pending: ["com.example.a", "com.example.b.c"]))
+            let id = try register(&world, prefixes: ["com.example.b."])
+            world.send(.relayHears(":1.1"))
+            world.settle()
+            #expect(world.delivered[id] == nil)
+            if isAdded {
+                let added = try Subjects(names: [], prefixes: ["com.example."])
+                world.send(.addNames(world.call(), from: ":1.1", added))
+                world.send(.relayHears(":1.1"))
+            } else {
+                world.send(.heritageIsOld)
+            }
+            world.settle()
+            #expect(world.delivered[id] == (isAdded ? ["com.example.a", "com.example.b.c"] : ["com.example.b.c"]))
+            #expect(world.prefixRules.isEmpty && world.watchedEnds.isEmpty)
+        }
+    }
+
+    @Test func `nothing is kept any longer for a program that has left, and everything for one that is yet to come`()
+        throws
+    {
+        var world = inherit(relayed(pending: ["com.example.a"]), relayed(":1.2", pending: ["com.example.b"]))
+        world.send(.heritageIsOld)
+        world.settle()
+        let id = try #require(world.coordinator.interimID(of: ":1.1"))
+        #expect(world.coordinator.connectionNames.map(\.name) == [":1.1", ":1.2"])
+        world.send(.connectionEnded(id))
+        world.settle()
+        #expect(world.coordinator.heritage.relayed.map(\.name) == [":1.2"] && world.watchedEnds.count == 1)
+        #expect(world.prefixRules == [NamePrefix("com.example.")])
+        // As it was, to the next one.
+        #expect(world.coordinator.heritage.relayed == [relayed(":1.2", pending: ["com.example.b"])])
+    }
+
+    @Test func `one that leaves before its prefixes are subscribed does not keep the agent from taking over`() throws {
+        var world = World()
+        var heritage = Heritage()
+        heritage.relayed = [relayed()]
+        world.send(.inherit(heritage, []))
+        world.send(.connectionEnded(try #require(world.coordinator.interimID(of: ":1.1"))))
+        #expect(world.isInherited)
+        world.settle()
+        #expect(world.prefixRules.isEmpty)
+    }
+
+    @Test func `a user's quota limits what is kept, and what is lost is counted`() throws {
+        var quotas = Quotas()
+        quotas.pendingNames = 2
+        var world = inherit(relayed(pending: ["com.example.a", "com.example.b", "com.example.c"]), quotas: quotas)
+        let id = try register(&world)
+        world.send(.relayHears(":1.1"))
+        world.settle()
+        #expect(world.delivered[id] == ["com.example.a", "com.example.b"])
+        #expect(world.coordinator.entry(of: id)?.dropped == 1)
+        #expect(world.coordinator.ledger[1000].pendingNames == 0)
+    }
+
+    @Test func `names that the relay has yet to pass on come first, and only those of the prefixes`() throws {
+        var relayed = relayed(pending: ["com.example.a", "com.example.b"])
+        relayed.add(["com.other", "com.example.c", "com.example.a", "com.example.c"])
+        #expect(relayed.pending == ["com.example.c", "com.example.a", "com.example.b"])
+    }
+}
