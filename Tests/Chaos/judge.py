@@ -257,8 +257,12 @@ class Judge:
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "stopped", losing, True))
                 elif act["act"] == "cut":
                     troubles.append(Trouble(begin - JUST_BEFORE, end, "lost-connection", losing, True))
-            elif act["act"] in ("kill-agent", "stop-agent", "slow-agent") or act["act"] == "replace-agent" and facts.get("relay"):
+            elif act["act"] in ("kill-agent", "stop-agent", "slow-agent"):
                 troubles.append(Trouble(begin - early, end, "agent-died", losing, True))
+            elif act["act"] == "replace-agent" and facts.get("relay"):
+                # What only a prefix matches is handed over, unless that takes too long.
+                is_late = act["after"] - begin > SECOND
+                troubles.append(Trouble(begin - early, end, "agent-died", losing and is_late, True))
             elif act["act"] == "restart-bus":
                 # With the bus goes what it has not passed on yet.
                 troubles.append(Trouble(begin - JUST_BEFORE, end, "bus-away", True, True))

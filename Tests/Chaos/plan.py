@@ -23,6 +23,7 @@ OBSERVERS = {
     "swift2000": {"kind": "swift", "unique": UNIQUE},
     "prefixes": {"kind": "swift", "prefixes": ["c.u.11", "c.u.05"]},
     "relayed": {"kind": "swift", "unique": 300, "hot": 2, "relay": True},
+    "relayed-prefix": {"kind": "swift", "prefixes": ["c.u.12"], "relay": True},
     # With what it adds, more than dbus-daemon allows one connection here: see `LIMIT` and `more`.
     "many": {"kind": "swift", "unique": 1000},
     # Two connections: one may be registered when the other is not.
