@@ -25,7 +25,7 @@ final class AgentBus: Sendable {
         try start(
             productPath("notify-agent"),
             ["--address", bus.address, "-q"],
-            environment: withoutDesktop,
+            environment: withoutDesktop.merging(["XDG_RUNTIME_DIR": bus.folder]) { $1 },
             output: .null,
             errorOutput: .null
         )

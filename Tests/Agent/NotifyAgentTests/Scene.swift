@@ -16,7 +16,7 @@ final class Scene: Sendable {
     init(_ kind: BusKind, configuration: String = "", environment: [String: String?] = [:]) throws {
         bus = try PrivateBus(kind)
         self.configuration = configuration
-        self.environment = withoutDesktop.merging(environment) { $1 }
+        self.environment = withoutDesktop.merging(["XDG_RUNTIME_DIR": bus.folder]) { $1 }.merging(environment) { $1 }
         agent = Mutex(try Scene.startAgent(bus, configuration, self.environment, []))
     }
 

@@ -17,7 +17,7 @@ final class AgentBus: Sendable {
         agent = try start(
             productPath("notify-agent"),
             ["--address", bus.address] + arguments,
-            environment: withoutDesktop.merging(environment) { $1 }
+            environment: withoutDesktop.merging(["XDG_RUNTIME_DIR": bus.folder]) { $1 }.merging(environment) { $1 }
         )
         try agent.waitForErrorOutput(containing: "ready")
     }

@@ -13,7 +13,9 @@ public final class PrivateBus: Sendable {
     /// Its address, as in `DBUS_SESSION_BUS_ADDRESS`; the same after ``restart()``.
     public let address: String
 
-    private let folder: String
+    /// Where its socket is. An agent for which this is `XDG_RUNTIME_DIR` notes there what it stops, out of the way of those of
+    /// other tests.
+    public let folder: String
     private let process: Mutex<BusProcess?>
 
     /// The default policy of a bus.
@@ -131,7 +133,7 @@ func makeFolder() throws -> String {
 }
 
 func removeFolder(_ folder: String) {
-    for name in entries(ofFolder: folder) { unlink("\(folder)/\(name)") }
+    for name in entries(ofFolder: folder) where unlink("\(folder)/\(name)") != 0 { removeFolder("\(folder)/\(name)") }
     rmdir(folder)
 }
 

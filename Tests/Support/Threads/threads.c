@@ -17,9 +17,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How many tests run at once, unless there are more processors; $NOTIFYBUS_TESTS_AT_ONCE is another number. With
- * $NOTIFYBUS_LONG most tests keep the processors busy for minutes, and some have a few seconds for each step. */
-enum { AT_ONCE = 12, AT_ONCE_WHEN_LONG = 4 };
+/* How many tests run at once, unless there are more processors; $NOTIFYBUS_TESTS_AT_ONCE is another number. */
+enum { AT_ONCE = 12 };
 
 /* Of Swift's concurrency library, which asks its hook where a job runs that has no executor of its own. */
 struct job;
@@ -79,7 +78,9 @@ static SWIFT void enqueue(struct job *job, enqueue_function *original) {
 __attribute__((constructor)) static void take_over(void) {
     const char *number = getenv("NOTIFYBUS_TESTS_AT_ONCE");
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    long least = getenv("NOTIFYBUS_LONG") ? AT_ONCE_WHEN_LONG : AT_ONCE;
-    limit = number ? atol(number) : processors > least ? processors : least;
+    limit = number ? atol(number) : processors > AT_ONCE ? processors : AT_ONCE;
     if (limit > 0) swift_task_enqueueGlobal_hook = enqueue;
+    /* Then most tests keep the processors busy, while others have a few seconds for a step. Fewer threads would not do: a task
+     * that waits for one is late. */
+    if (getenv("NOTIFYBUS_LONG")) setenv("SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH", "6", 0);
 }
