@@ -27,6 +27,28 @@ struct RefusalTests {
         }
     }
 
+    @Test func `a program that may not ask for a relay asks once`() throws {
+        let denial =
+            #"<policy context="mandatory"><deny send_interface="org.freedesktop.DBus" "#
+            + #"send_member="StartServiceByName"/></policy>"#
+        let bus = try PrivateBus(.daemon, policy: PrivateBus.openPolicy + denial)
+        let relay = try BusRelay(to: bus.address)
+        let observer = try start(
+            productPath("notify-wait"),
+            ["-v", "com.example.a"],
+            environment: [
+                "NOTIFYBUS_RELAY": "yes", "DBUS_SESSION_BUS_ADDRESS": relay.address, "NOTIFYBUS_ADDRESS": nil,
+            ]
+        )
+        for text in ["because org.notifybus.Relay1", "the observer is live"] {
+            try observer.waitForErrorOutput(containing: text)
+        }
+        let count = relay.bytesToClients.value
+        // It would ask again after 250 ms.
+        try passTime("1")
+        #expect(relay.bytesToClients.value == count)
+    }
+
     @Test(.serialized, arguments: busKinds)
     func `a name that is refused is refused alone, and says why, and the others are heard`(
         kind: BusKind

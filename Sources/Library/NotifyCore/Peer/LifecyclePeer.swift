@@ -397,7 +397,7 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
                     if fault.isOfLostConnection { return }
                     contact.withLock { $0 = AgentContact(fault) }
                     found(nil, search)
-                    if service == .relay, search == lastSearch, !fault.saysUnknownService {
+                    if service == .relay, search == lastSearch, !fault.saysUnknownService, !fault.saysDenied {
                         refusedBy = ""
                         retry.schedule()
                     }
