@@ -35,12 +35,12 @@ package struct CommandFailure: Error {
     }
 
     package init(cannotWriteOutput number: Int32) {
-        self.init("can't write to standard output: \(Diagnostics.text(of: number))")
+        self.init("can't write to standard output: \(describe(errno: number))")
     }
 
     /// The kernel has refused a resource.
     init(cannotCreate what: String, _ number: Int32) {
-        self.init("cannot create \(what): \(Diagnostics.text(of: number))")
+        self.init("cannot create \(what): \(describe(errno: number))")
     }
 }
 

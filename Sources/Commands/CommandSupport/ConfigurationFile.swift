@@ -98,7 +98,7 @@ package enum TextFile {
         package let description: String
 
         package init(_ description: String, errno code: Int32? = nil) {
-            self.description = description + (code.map { ": " + Diagnostics.text(of: $0) } ?? "")
+            self.description = description + (code.map { ": " + describe(errno: $0) } ?? "")
         }
     }
 

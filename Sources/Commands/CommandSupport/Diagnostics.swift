@@ -27,11 +27,6 @@ package struct Diagnostics: Sendable {
     package func detail(_ message: @autoclosure () -> String) {
         if verbosity == .verbose { error(message()) }
     }
-
-    /// The text for an error number, from `strerror`.
-    package static func text(of number: Int32) -> String {
-        strerror(number).map { String(cString: $0) } ?? "error \(number)"
-    }
 }
 
 /// Where to look when the lifecycle agent does not do what it should.

@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import NotifyCore
 
 /// The service manager that started this process, if any. See sd_notify(3) for the protocol, which is small and stable.
 package enum NotifySocket {
@@ -35,7 +36,7 @@ package enum NotifySocket {
         }
         if isTooLong { return "\(path.quoted) is too long" }
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { return Diagnostics.text(of: errno) }
+        guard descriptor >= 0 else { return describe(errno: errno) }
         defer { close(descriptor) }
         let offset = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2
         let length = socklen_t(offset + name.count + (name[0] == UInt8(ascii: "/") ? 1 : 0))
@@ -43,19 +44,19 @@ package enum NotifySocket {
         let status = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, length) }
         }
-        guard status == 0 else { return Diagnostics.text(of: errno) }
+        guard status == 0 else { return describe(errno: errno) }
         if !descriptors.isEmpty {
             let sent = Array(message.utf8).withUnsafeBytes { bytes in
                 bytes.baseAddress.map { linux_send(descriptor, $0, bytes.count, descriptors, Int32(descriptors.count)) }
                     ?? -1
             }
-            return sent < 0 ? Diagnostics.text(of: errno) : nil
+            return sent < 0 ? describe(errno: errno) : nil
         }
         return switch StandardStreams.write(message, to: descriptor, within: limit) {
         case .written: nil
         case .gaveUp: "it is not being read"
-        case .readerGone: Diagnostics.text(of: EPIPE)
-        case .failed(let number): Diagnostics.text(of: number)
+        case .readerGone: describe(errno: EPIPE)
+        case .failed(let number): describe(errno: number)
         }
     }
 }

@@ -52,7 +52,7 @@ struct InputLines {
                 throw .timedOut("standard input did not end")
             case .failed(let error):
                 try confirm(by: &poster)
-                diagnostics.error("can't read standard input: \(Diagnostics.text(of: error))")
+                diagnostics.error("can't read standard input: \(describe(errno: error))")
                 hasFailed = true
                 return
             }

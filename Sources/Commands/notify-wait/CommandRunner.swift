@@ -146,7 +146,7 @@ struct CommandRunner {
         case .failure(let error):
             // Distinguished as shells do.
             failure = ExitCode(rawValue: error.number == ENOENT ? 127 : 126)
-            diagnostics.error("can't run \(command[0].quoted): \(Diagnostics.text(of: error.number))")
+            diagnostics.error("can't run \(command[0].quoted): \(describe(errno: error.number))")
         }
     }
 

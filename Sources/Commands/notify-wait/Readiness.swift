@@ -2,6 +2,7 @@
 
 import CommandSupport
 import Glibc
+import NotifyCore
 
 /// Reports that the observer is live, in every requested way.
 enum Readiness {
@@ -14,7 +15,7 @@ enum Readiness {
             let result = StandardStreams.write("\n", to: descriptor)
             close(descriptor)
             if case .failed(let code) = result {
-                throw CommandFailure("can't write to file descriptor \(descriptor): \(Diagnostics.text(of: code))")
+                throw CommandFailure("can't write to file descriptor \(descriptor): \(describe(errno: code))")
             }
         }
         var file: ReadyFile?
@@ -22,7 +23,7 @@ enum Readiness {
             do throws(Errno) {
                 file = try ReadyFile(path)
             } catch {
-                throw CommandFailure("can't create \(path.quoted): \(Diagnostics.text(of: error.number))")
+                throw CommandFailure("can't create \(path.quoted): \(describe(errno: error.number))")
             }
         }
         if let error = NotifySocket.tell("READY=1") {

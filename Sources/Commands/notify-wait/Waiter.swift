@@ -108,7 +108,7 @@ struct Waiter {
     private static func start(_ then: Argument) throws(CommandFailure) -> Child {
         switch Child.start([Argument(literal: "/bin/sh"), Argument(literal: "-c"), then]) {
         case .success(let child): return child
-        case .failure(let error): throw CommandFailure("can't run /bin/sh: \(Diagnostics.text(of: error.number))")
+        case .failure(let error): throw CommandFailure("can't run /bin/sh: \(describe(errno: error.number))")
         }
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// Why a call failed, as a sentence that a person can act on. The module NotifyBus has the public form.
 package struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of failure. More kinds may be added.
@@ -54,4 +56,9 @@ package struct NotifyBusError: Error, Hashable, Sendable, CustomStringConvertibl
         self.errno = errno
         self.busErrorName = busErrorName
     }
+}
+
+/// The text for an error number, from strerror(3).
+package func describe(errno number: Int32) -> String {
+    strerror(number).map { String(cString: $0) } ?? "error \(number)"
 }

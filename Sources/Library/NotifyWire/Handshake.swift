@@ -149,8 +149,7 @@ package final class Handshake {
         var guid = nb_error()
         let socket = nb_take_socket(entry, &guid)
         guard socket >= 0 else {
-            let reason = String(cString: strerror(errno))
-            return NotifyBusError(.failed, "\(capitalized(title)) cannot be reached: \(reason).")
+            return NotifyBusError(.failed, "\(capitalized(title)) cannot be reached: \(describe(errno: errno)).")
         }
         begin(socket, busGUID: text(&guid.message), hasConfirmedUser: true)
         return nil

@@ -54,7 +54,7 @@ struct SourceFault: Error {
     }
 
     /// A call has failed just now.
-    static func system(_ what: String) -> SourceFault { SourceFault("\(what): \(String(cString: strerror(errno)))") }
+    static func system(_ what: String) -> SourceFault { SourceFault("\(what): \(describe(errno: errno))") }
 }
 
 /// Starts a source, passes on what it reports, and starts it again after a failure.

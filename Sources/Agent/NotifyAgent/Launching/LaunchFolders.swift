@@ -137,7 +137,7 @@ package struct LaunchFolders: Sendable {
     }
 
     private static func cannotBeRead(_ code: Int32) -> LaunchFile.Fault {
-        .init(line: 0, text: "can't be read: \(String(cString: strerror(code)))")
+        .init(line: 0, text: "can't be read: \(describe(errno: code))")
     }
 }
 

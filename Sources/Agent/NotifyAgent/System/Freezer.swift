@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyNames
 
 /// Stops whole processes and lets them continue, on behalf of a user who may do so.
 enum Freezer {
@@ -92,7 +93,7 @@ enum FreezeError: Error {
         switch self {
         case .noPermission: "it runs with the rights of another user"
         case .noMark: "it can't be ensured that it continues if the agent is killed"
-        case .system(let code): strerror(code).map { String(cString: $0) } ?? "error \(code)"
+        case .system(let code): describe(errno: code)
         }
     }
 }

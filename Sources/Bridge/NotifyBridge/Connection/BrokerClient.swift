@@ -55,7 +55,7 @@ final class BrokerClient {
     }
 
     private static func cannotStart(_ code: Int32) -> ConfigurationError {
-        ConfigurationError("The process for the connection can't be started: \(Diagnostics.text(of: code))")
+        ConfigurationError("The process for the connection can't be started: \(describe(errno: code))")
     }
 
     private static func start(_ input: Int32) -> Result<pid_t, ConfigurationError> {

@@ -3,6 +3,7 @@
 import CMosquitto
 import CommandSupport
 import Glibc
+import NotifyNames
 
 /// One connection to a broker through libmosquitto, in a process of its own: see ``ConnectionProcess``. Only one thread at a time uses it; its closures run on that thread,
 /// inside ``read()`` and ``write()``. See libmosquitto(3).
@@ -33,7 +34,7 @@ final class MosquittoClient {
     init(_ login: BrokerLogin) throws(ConfigurationError) {
         mosquitto_lib_init()
         guard let client = mosquitto_new(login.id, true, nil) else {
-            throw ConfigurationError("Cannot create an MQTT client: \(String(cString: strerror(errno))).")
+            throw ConfigurationError("Cannot create an MQTT client: \(describe(errno: errno)).")
         }
         self.client = client
         mosquitto_user_data_set(client, Unmanaged.passUnretained(self).toOpaque())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyNames
 
 extension NotifyBusError {
     package static let closed = NotifyBusError(.closed, "The notification center was closed; create a new one.")
@@ -61,8 +62,4 @@ extension NotifyBusError {
     package static func failed(_ sentence: String, _ code: Int32) -> NotifyBusError {
         NotifyBusError(.failed, sentence, errno: code)
     }
-}
-
-func describe(errno code: Int32) -> String {
-    String(cString: strerror(code))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyNames
 
 /// Monitored files and directories: each creation, removal and write is reported once.
 ///

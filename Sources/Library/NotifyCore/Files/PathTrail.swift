@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import NotifyNames
 
 /// Which directories must be watched, and for what, to miss nothing that happens to a path: every directory on the way,
 /// every symbolic link and its target, the file itself, and for anything missing, the nearest existing directory.

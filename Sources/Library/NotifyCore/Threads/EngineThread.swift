@@ -2,6 +2,7 @@
 
 import CLinux
 import Glibc
+import NotifyNames
 
 /// A joinable thread that blocks all signals, so that a program's handlers keep running on its own threads.
 package struct EngineThread {
