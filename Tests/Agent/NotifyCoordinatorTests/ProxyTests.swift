@@ -162,6 +162,29 @@ import Testing
         }
     }
 
+    @Test func `the rule for all prefixes goes if they have become few before the bus has it`() {
+        let prefixes = (0..<6).map { NamePrefix("com.example.p\($0).") }
+        for rest in 0...2 {
+            // Before, these have rules of their own.
+            for own in 0...3 {
+                var bus = ProxyBus(prefixRules: 4)
+                bus.subscribe(prefixes[..<own], for: 1)
+                bus.answer()
+                bus.subscribe(prefixes[own...], for: 2)
+                bus.take()
+                for (number, all) in [(UInt64(1), prefixes[..<own]), (2, prefixes[own...])] {
+                    bus.unsubscribe(all.filter { !prefixes[2..<(2 + rest)].contains($0) }[...], for: number)
+                }
+                bus.answer()
+                #expect(bus.prefixes == Set(prefixes[2..<(2 + rest)]) && bus.proxies.isAtRest, "\(rest) \(own)")
+                bus.proxies.unsubscribeAll(for: ConnectionID(1))
+                bus.proxies.unsubscribeAll(for: ConnectionID(2))
+                bus.answer()
+                #expect(bus.prefixes.isEmpty && bus.proxies.isAtRest)
+            }
+        }
+    }
+
     @Test func `the rule for all prefixes stays while the bus may refuse one that replaces it`() {
         var bus = ProxyBus(prefixRules: 4)
         let (one, all): (ArraySlice, ArraySlice) = ([NamePrefix("com.")], [NamePrefix("")])

@@ -70,16 +70,27 @@ struct PrefixRules: Hashable {
         _ table: borrowing ProxyTable,
         _ ticket: Ticket
     ) -> (ask: [NamePrefix], release: [NamePrefix]) {
-        var release: [NamePrefix] = []
-        if single.removeValue(forKey: prefix) != nil { release.append(prefix) }
-        guard wide == .stands, table.prefixCount <= limit / 2, !table.contains(prefix: PrefixRules.all) else {
-            return ([], release)
-        }
+        let own = single.removeValue(forKey: prefix) == nil ? [] : [prefix]
+        guard wide == .stands, areFew(table) else { return ([], own) }
+        let change = replaceWide(table, ticket)
+        return (change.ask, own + change.release)
+    }
+
+    /// Whether the rule for all is no longer to stand.
+    private func areFew(_ table: borrowing ProxyTable) -> Bool {
+        table.prefixCount <= limit / 2 && !table.contains(prefix: PrefixRules.all)
+    }
+
+    /// Few prefixes are left, and the rule for all stands: each of them is to have a rule instead.
+    mutating func replaceWide(
+        _ table: borrowing ProxyTable,
+        _ ticket: Ticket
+    ) -> (ask: [NamePrefix], release: [NamePrefix]) {
         let ask = table.allPrefixes.filter { single[$0] == nil }
-        if ask.isEmpty { return ([], release + narrow()) }
+        if ask.isEmpty { return ([], narrow()) }
         for prefix in ask { single[prefix] = .some(ticket) }
         wide = .leaving(ticket)
-        return (ask, release)
+        return (ask, [])
     }
 
     /// The rule for all goes when the bus has confirmed every rule that replaces it.
@@ -94,16 +105,21 @@ struct PrefixRules: Hashable {
 
     /// The bus has what was requested, or what it has refused is not needed any more.
     ///
-    /// - Returns: the prefixes whose rules are no longer needed.
-    mutating func confirmed(_ ticket: Ticket) -> [NamePrefix] {
+    /// - Returns: the prefixes whose rules are no longer needed, and whether the rule for all has come too late, so that it is
+    ///   to be replaced.
+    mutating func confirmed(
+        _ ticket: Ticket,
+        _ table: borrowing ProxyTable
+    ) -> (superfluous: [NamePrefix], isTooWide: Bool) {
         for (prefix, asked) in single where asked == ticket { single[prefix] = .some(nil) }
         switch wide {
         case .asked(ticket):
             wide = .stands
+            if areFew(table) { return ([], true) }
             defer { single = [:] }
-            return Array(single.keys)
-        case .leaving(ticket): return narrow()
-        default: return []
+            return (Array(single.keys), false)
+        case .leaving(ticket): return (narrow(), false)
+        default: return ([], false)
         }
     }
 

@@ -187,11 +187,24 @@ struct ProxySubscriptions: Hashable {
             for name in request.names where table.rule(of: name) == .asked(ticket) { table.set(.stands, of: name) }
             for id in request.waiting.sorted() { enqueue(id) }
         }
-        let superfluous = rules.confirmed(ticket)
+        var (superfluous, isTooWide) = rules.confirmed(ticket, table)
+        if isTooWide { superfluous += replaceWideRule() }
         if !superfluous.isEmpty { effects.append(.unsubscribe(nil, names: [], prefixes: superfluous)) }
         pump()
         if works.isEmpty { table.compact() }
         return takeEffects()
+    }
+
+    /// - Returns: the prefixes whose rules are no longer needed.
+    private mutating func replaceWideRule() -> [NamePrefix] {
+        let ticket = nextTicket()
+        let (asked, superfluous) = rules.replaceWide(table, ticket)
+        if !asked.isEmpty {
+            requests[ticket] = Request(prefixes: asked)
+            underWay += asked.count
+            effects.append(.subscribe(ticket, names: [], prefixes: asked))
+        }
+        return superfluous
     }
 
     /// - Returns: the subscribers whose names are not heard now.
@@ -321,7 +334,7 @@ struct ProxySubscriptions: Hashable {
             given.prefixes.removeAll(where: both.contains)
         }
         // The bus need not be asked for what has canceled out.
-        if asked.prefixes.isEmpty { given.prefixes += rules.confirmed(ticket) }
+        if asked.prefixes.isEmpty { given.prefixes += rules.confirmed(ticket, table).superfluous }
         send(asked, given, ticket, for: id, after: waitsFor)
         return looks
     }
