@@ -56,6 +56,8 @@ package final class Agent: CallHandler, PostListener {
     var handingOver = HandingOver.no
     /// The additions to what the agent hears for programs behind the relay, when the relay had read all earlier posts.
     var coveredAdditions = 0
+    /// Programs that have yet to tell the relay all that they observe.
+    var telling: Set<String> = []
 
     /// - Parameter loop: of the thread on which everything of the agent lives.
     init(

@@ -347,6 +347,7 @@ extension Coordinator {
     mutating func announce(_ id: ConnectionID, from old: LifecycleState, to new: LifecycleState) {
         guard let observer = directory[id], let process = directory[process: observer.process] else { return }
         directory[id]?.since = now.wallClock
+        if new == .background { silenceInterim(of: observer.name) }
         emit(
             .announce(
                 Effect.StateChange(

@@ -223,9 +223,8 @@ package struct Coordinator {
         case .heritageIsPartial: heritageIsPartial()
         case .hearForRelayed: hearForRelayed()
         case .relayHears(let name): relayHears(for: name)
-        case .heritageIsOld:
-            nameStates.forgetAll { observedNames.containsExactly($0) }
-            leaveRegisteredToRelay()
+        case .relayHearsAll(let name): hasToldAll(name)
+        case .heritageIsOld: nameStates.forgetAll { observedNames.containsExactly($0) }
         case .ending(let kept):
             thawEverything(except: kept)
             perform(naps.end())

@@ -99,6 +99,8 @@ package enum Event: Sendable {
     case hearForRelayed
     /// The relay hears from now on what this connection has registered, or has added.
     case relayHears(String)
+    /// That was some time ago: this connection has told all that it observes.
+    case relayHearsAll(String)
     /// The agent terminates. These processes stay as they are.
     case ending(keeping: Set<ProcessID>)
 

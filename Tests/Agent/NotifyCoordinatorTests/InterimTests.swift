@@ -99,25 +99,87 @@ import Testing
         #expect(world.delivered[id]?.count == 4 && world.coordinator.heritage.relayed.isEmpty)
     }
 
-    @Test func `what it has not registered yet waits, and what it no longer observes goes once all have registered`()
-        throws
-    {
+    @Test func `what it has not told yet waits, and what it no longer observes goes once it has told all`() throws {
         for isAdded in [true, false] {
-            var world = inherit(relayed(pending: ["com.example.a", "com.example.b.c"]))
+            var world = inherit(
+                Heritage.Relayed(
+                    name: ":1.1",
+                    user: 1000,
+                    prefixes: [NamePrefix("com.example."), NamePrefix("com.example.b.")],
+                    pending: ["com.example.a", "com.example.b.c"]
+                )
+            )
             let id = try register(&world, prefixes: ["com.example.b."])
             world.send(.relayHears(":1.1"))
             world.settle()
-            #expect(world.delivered[id] == nil)
+            #expect(world.delivered[id] == ["com.example.b.c"])
+            #expect(world.prefixRules == [NamePrefix("com.example.")] && world.watchedEnds.count == 1)
+            // The relay hears the second.
+            for text in ["com.example.d", "com.example.b.d"] { world.send(.posted(try NotifyName(text))) }
             if isAdded {
                 let added = try Subjects(names: [], prefixes: ["com.example."])
                 world.send(.addNames(world.call(), from: ":1.1", added))
                 world.send(.relayHears(":1.1"))
             } else {
                 world.send(.heritageIsOld)
+                #expect(!world.prefixRules.isEmpty)
+                world.send(.relayHearsAll(":1.1"))
             }
             world.settle()
-            #expect(world.delivered[id] == (isAdded ? ["com.example.a", "com.example.b.c"] : ["com.example.b.c"]))
+            #expect(
+                world.delivered[id]
+                    == (isAdded ? ["com.example.b.c", "com.example.a", "com.example.d"] : ["com.example.b.c"])
+            )
             #expect(world.prefixRules.isEmpty && world.watchedEnds.isEmpty)
+            #expect(world.coordinator.ledger[1000].pendingNames == 0)
+        }
+    }
+
+    @Test func `it hears by the agent again what it has dropped and added before the next agent takes over`() throws {
+        var world = inherit(relayed(pending: ["com.example.a"]))
+        let id = try register(&world, prefixes: ["com.other."])
+        let added = try Subjects(names: [], prefixes: ["com.example."])
+        world.send(.addNames(world.call(), from: ":1.1", added))
+        world.send(.relayHears(":1.1"))
+        world.settle()
+        #expect(world.delivered[id] == ["com.example.a"])
+        world.send(.hearForRelayed)
+        world.settle()
+        world.send(.posted("com.example.b"))
+        #expect(world.coordinator.heritage.relayed.map(\.pending) == [["com.example.b"]])
+        #expect(world.prefixRules == [NamePrefix("com.example."), NamePrefix("com.other.")])
+    }
+
+    @Test func `nothing is kept for a program that has gone into the background, even if it comes back`() throws {
+        // Also if it is in the background when it registers.
+        for isThere in [true, false] {
+            var world = inherit(
+                Heritage.Relayed(
+                    name: ":1.1",
+                    user: 1000,
+                    prefixes: [NamePrefix("com.example."), NamePrefix("gone.")],
+                    pending: ["com.example.a"]
+                )
+            )
+            _ = try world.register(":1.1", Self.process, prefixes: ["com.example."], isRelayed: true) {
+                if isThere { ($0.state, $0.decider) = (.background, "person") }
+            }
+            let id = try #require(world.coordinator.id(of: ":1.1"))
+            if isThere {
+                world.send(.relayHears(":1.1"))
+            } else {
+                _ = try world.set(":1.1", .background)
+            }
+            world.settle()
+            world.send(.posted("com.example.b"))
+            _ = try world.set(":1.1", .foreground)
+            world.settle()
+            world.send(.relayHears(":1.1"))
+            world.send(.relayHearsAll(":1.1"))
+            world.settle()
+            #expect(world.states[id] == .foreground && world.delivered[id] == nil)
+            #expect(world.prefixRules.isEmpty && world.watchedEnds.isEmpty)
+            #expect(world.coordinator.ledger[1000].pendingNames == 0)
         }
     }
 
@@ -125,7 +187,7 @@ import Testing
         throws
     {
         var world = inherit(relayed(pending: ["com.example.a"]), relayed(":1.2", pending: ["com.example.b"]))
-        world.send(.heritageIsOld)
+        world.send(.relayHearsAll(":1.1"))
         world.settle()
         let id = try #require(world.coordinator.interimID(of: ":1.1"))
         #expect(world.coordinator.connectionNames.map(\.name) == [":1.1", ":1.2"])

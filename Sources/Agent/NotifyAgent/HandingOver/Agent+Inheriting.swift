@@ -192,4 +192,15 @@ extension Agent {
         // Programs in sandboxes hear nothing until they have registered here.
         if predecessor?.hadRelay == true { relaying.openAgain() }
     }
+
+    /// The relay hears what a program has told it so far.
+    func relayHears(_ name: String) {
+        handle(.relayHears(name))
+        // A program that observes something of which the relay refuses a part tells it in several calls.
+        guard coordinator.interimID(of: name) != nil, telling.insert(name).inserted else { return }
+        _ = loop.after(Agent.arrival) { [self] in
+            telling.remove(name)
+            handle(.relayHearsAll(name))
+        }
+    }
 }

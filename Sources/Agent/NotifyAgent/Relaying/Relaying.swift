@@ -84,7 +84,7 @@ final class Relaying {
                     }
                 },
                 told: { [weak self] name, reply in self?.soon { $0.agent?.wasTold(name, reply) } },
-                hears: { [weak self] name in self?.soon { $0.agent?.handle(.relayHears(name)) } },
+                hears: { [weak self] name in self?.soon { $0.agent?.relayHears(name) } },
                 lost: { [weak self] names in self?.soon(generation) { $0.agent?.relayHasLost(names) } }
             ),
             quotas: quotas

@@ -11,12 +11,15 @@ struct InterimObservers: Hashable {
         /// The unique name of its connection.
         let name: String
         let user: UInt32
+        /// What the agent hears for it.
         var prefixes: Set<NamePrefix> = []
+        /// Those of them that the relay hears as well: it gets what is pending for them once that is complete.
+        var leaving: Set<NamePrefix> = []
+        /// Those that it had here, and has got everything of.
+        var left: Set<NamePrefix> = []
         var pending = PendingNames()
         /// How many names were lost because there was no room.
         var dropped: UInt64 = 0
-        /// Whether the relay hears for it: it gets what is pending once that is complete.
-        var isHeard = false
     }
 
     private var observers: [ConnectionID: Observer] = [:]
@@ -34,10 +37,11 @@ struct InterimObservers: Hashable {
 
     /// - Returns: whether some of these were not subscribed to for it.
     mutating func add(_ prefixes: Set<NamePrefix>, for name: String, of user: UInt32, _ id: ConnectionID) -> Bool {
-        if observers[id] == nil { numbers[name] = id }
         let old = observers[id]?.prefixes ?? []
         guard !prefixes.isSubset(of: old) else { return false }
+        numbers[name] = id
         observers[id, default: Observer(name: name, user: user)].prefixes.formUnion(prefixes)
+        observers[id]?.left.subtract(prefixes)
         unsubscribed.insert(id)
         additions += 1
         return true
@@ -45,11 +49,42 @@ struct InterimObservers: Hashable {
 
     mutating func isSubscribed(_ id: ConnectionID) { unsubscribed.remove(id) }
 
-    mutating func isHeard(_ id: ConnectionID) { observers[id]?.isHeard = true }
+    /// - Returns: whether some of these were not leaving.
+    mutating func leave(_ prefixes: Set<NamePrefix>, _ id: ConnectionID) -> Bool {
+        guard let observer = observers[id] else { return false }
+        observers[id]?.leaving.formUnion(prefixes.intersection(observer.prefixes))
+        return observers[id]?.leaving.count != observer.leaving.count
+    }
+
+    /// All that was posted before the relay has heard the leaving prefixes has been kept.
+    ///
+    /// - Returns: these prefixes, and what is pending for them.
+    mutating func takeLeaving(
+        _ id: ConnectionID,
+        _ ledger: inout Ledger
+    ) -> (prefixes: Set<NamePrefix>, names: [NotifyName]) {
+        guard let observer = observers[id], !observer.leaving.isEmpty else { return ([], []) }
+        var index = PrefixIndex<Void>()
+        for prefix in observer.leaving { index[prefix] = () }
+        var names: [NotifyName] = []
+        observers[id]?.pending.remove { name in
+            var isLeaving = false
+            index.forEachPrefix(of: name) { _, _ in isLeaving = true }
+            if isLeaving { names.append(name) }
+            return isLeaving
+        }
+        observers[id]?.prefixes.subtract(observer.leaving)
+        observers[id]?.left.formUnion(observer.leaving)
+        observers[id]?.leaving = []
+        ledger.forgetPending(names, of: observer.user)
+        return (observer.leaving, names)
+    }
 
     /// A name that begins with one of its prefixes was posted.
     mutating func keep(_ name: NotifyName, for id: ConnectionID, _ ledger: inout Ledger) {
         guard let observer = observers[id], !observer.pending.contains(name) else { return }
+        // The relay hears it.
+        guard !observer.left.contains(where: { $0.begins(name) }) else { return }
         guard observer.pending.hasRoom, ledger.keepPending(name, of: observer.user) else {
             observers[id]?.dropped += 1
             return
@@ -118,28 +153,24 @@ extension Coordinator {
         perform(proxies.subscribe(Subjects(prefixes: observer.prefixes), for: id, of: observer.user))
     }
 
-    /// The relay hears all that a program has told it so far; it may have told only a part.
+    /// The relay hears all that a program has told it so far, which may be only a part. Prefixes that it no longer observes it
+    /// never tells.
     mutating func relayHears(for name: String) {
-        guard let id = interim.id(of: name), let known = directory.id(of: name).flatMap({ directory[$0] }),
-            interim[id]?.prefixes.isSubset(of: known.subjects.prefixes) == true
-        else { return }
-        leaveToRelay(id)
-    }
-
-    /// All programs have registered since: those behind the relay observe no more than they have told.
-    mutating func leaveRegisteredToRelay() {
-        for (id, name) in interim.names.sorted(by: { $0.0 < $1.0 }) where directory.id(of: name) != nil {
-            leaveToRelay(id)
+        guard let id = interim.id(of: name), let known = directory.id(of: name).flatMap({ directory[$0] }) else {
+            return
         }
+        if known.state == .background { return endInterim(id) }
+        guard let prefixes = interim[id]?.prefixes.intersection(known.subjects.prefixes),
+            interim.leave(prefixes, id)
+        else { return }
+        // What was posted before the relay heard these comes to the agent before the answer to its next question to the bus.
+        perform(proxies.subscribe(Subjects(prefixes: prefixes), for: id, of: known.user, synchronizes: true))
     }
 
-    /// What was posted before the relay heard for a program comes to the agent before the answer to its next question to the
-    /// bus.
-    private mutating func leaveToRelay(_ id: ConnectionID) {
-        guard let observer = interim[id] else { return }
-        interim.isHeard(id)
-        let prefixes = Subjects(prefixes: observer.prefixes)
-        perform(proxies.subscribe(prefixes, for: id, of: observer.user, synchronizes: true))
+    /// A program has registered some time ago, and told all that it observes.
+    mutating func hasToldAll(_ name: String) {
+        guard let id = interim.id(of: name), directory.id(of: name) != nil else { return }
+        endInterim(id)
     }
 
     /// The prefixes of a program behind the relay are subscribed, or something prevented it.
@@ -147,7 +178,21 @@ extension Coordinator {
         guard let observer = interim[id] else { return }
         interim.isSubscribed(id)
         isInherited(id)
-        if observer.isHeard { endInterim(id) }
+        let (prefixes, pending) = interim.takeLeaving(id, &ledger)
+        if interim[id]?.prefixes.isEmpty == true {
+            endInterim(id)
+        } else if !prefixes.isEmpty {
+            perform(proxies.unsubscribe(Subjects(prefixes: prefixes), for: id))
+        }
+        guard !prefixes.isEmpty, let known = directory.id(of: observer.name).flatMap({ directory[$0] }) else { return }
+        // The relay keeps them until the program has read them, or drops them if it is in the background.
+        let names = pending.filter(known.subjects.contains)
+        if !names.isEmpty { emit(.deliver(known.recipient, names)) }
+    }
+
+    /// A program in the background hears nothing, then or later.
+    mutating func silenceInterim(of name: String) {
+        if let id = interim.id(of: name) { endInterim(id) }
     }
 
     /// A program behind the relay hears by itself, or has left the bus.
@@ -156,12 +201,6 @@ extension Coordinator {
         perform(proxies.unsubscribeAll(for: id))
         isInherited(id)
         emit(.ignoreEnd(id, name: observer.name))
-        guard observer.isHeard, let receiver = directory.id(of: observer.name), let known = directory[receiver] else {
-            return
-        }
-        directory[receiver]?.dropped += observer.dropped
-        // The relay keeps them until the program has read them, or drops them if it is in the background.
-        let names = observer.pending.names.filter(known.subjects.contains)
-        if !names.isEmpty { emit(.deliver(known.recipient, names)) }
+        if let receiver = directory.id(of: observer.name) { directory[receiver]?.dropped += observer.dropped }
     }
 }
