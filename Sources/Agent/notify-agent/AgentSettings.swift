@@ -41,7 +41,7 @@ extension AgentCommand {
                 "relay",
                 group: "Agent",
                 help:
-                    "Make the agent of the bus, which is started if necessary, serve org.notifybus.Relay1 for programs in "
+                    "Have the bus's agent, which is started if necessary, serve org.notifybus.Relay1 for programs in "
                     + "sandboxes, and exit. The bus runs this."
             ) {
                 $0.opensRelay = true
@@ -50,8 +50,8 @@ extension AgentCommand {
                 "thaw",
                 group: "Agent",
                 help:
-                    "Wait for the end of standard input, let everything continue that agents had frozen which are gone, and "
-                    + "exit. The agent and its unit run this, in case it is killed."
+                    "Wait for the end of standard input, thaw everything that was frozen by agents that no longer run, and "
+                    + "exit. The agent and its unit run this, in case the agent is killed."
             ) {
                 $0.thaws = true
             },
@@ -59,8 +59,8 @@ extension AgentCommand {
                 "check",
                 group: "Agent",
                 help:
-                    "Read agent.conf, nap.conf and the files in launch.d, print each entry of launch.d and each error "
-                    + "as FILE:LINE: MESSAGE, and exit. No bus is needed."
+                    "Check agent.conf, nap.conf and the files in launch.d: print each error with its file and line, and what "
+                    + "each entry of launch.d starts, and exit. No bus is needed."
             ) {
                 $0.checks = true
             },

@@ -39,7 +39,7 @@ enum PostCommand {
             .flag(
                 "literal",
                 group: "Posting",
-                help: "Take each NAME as it stands, with blanks at its ends; otherwise they are an error."
+                help: "Take each NAME literally; allow white space at its ends, which is otherwise an error."
             ) { $0.isLiteral = true },
         ]
             + Option.common(

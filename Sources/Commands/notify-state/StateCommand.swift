@@ -179,7 +179,7 @@ extension StateCommand {
                 value throws(UsageError) in
                 try settings.set(.unequal(StateValue.parse(value)))
             },
-            .flag("literal", group: group, help: "Take NAME as it stands, with blanks at its ends.") {
+            .flag("literal", group: group, help: "Take NAME literally; allow white space at its ends.") {
                 $0.isLiteral = true
             },
             .flag("json", group: group, help: "Print one JSON object per line, with name and state.") {

@@ -137,8 +137,8 @@ extension WaitCommand {
             .flag(
                 "literal",
                 group: group,
-                help: "Take each NAME as it stands: it may have blanks at its ends, 'com.example.*' is a name, and "
-                    + "nothing is said about what looks like a mistake."
+                help: "Take each NAME literally; treat .* as part of it, allow white space at its ends, and don't "
+                    + "warn about likely mistakes."
             ) { $0.isLiteral = true },
             .value(
                 "settle",

@@ -36,7 +36,7 @@ extension SystemEvent {
             "kNotifySCNetworkChange",
             "An address, a default route or the set of interfaces that are up changed.",
             state: "the sum of 1 for an IPv4 default route, 2 for an IPv6 default route, and 4 if an interface other "
-                + "than lo is up"
+                + "than lo is up and running"
         ),
         SystemEvent(
             alias: "com.apple.system.config.network_change.nwi",
