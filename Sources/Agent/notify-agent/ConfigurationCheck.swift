@@ -35,8 +35,12 @@ enum ConfigurationCheck {
                     "\(file.path): \(names.joined(separator: ", "))\(more > 0 ? " and \(more) more" : "")"
                         + " → \(status.action) \(status.program)\(entry.isEnabled ? "" : " (enabled = no)")"
                 )
-                var mistakes = NameMistake.lines(
-                    for: entry.subjects.names.sorted { $0.string < $1.string } + entry.conditions.map(\.name)
+                let conditions = entry.conditions.map(\.name)
+                let patterns = conditions.filter { $0.string.utf8.reversed().starts(with: "*.".utf8) }
+                var mistakes = patterns.map { "'when' takes a name, and \(Printable.quoted($0.string)) is a pattern" }
+                mistakes += NameMistake.lines(
+                    for: entry.subjects.names.sorted { $0.string < $1.string }
+                        + conditions.filter { !patterns.contains($0) }
                 )
                 let events = SystemEvent.all.filter(\.state.isEmpty).map(\.name)
                 for condition in entry.conditions where events.contains(condition.name) {

@@ -114,6 +114,8 @@ struct WatchCommand {
     /// - Returns: false if standard output has no reader any more.
     private mutating func printChanges(_ list: [AgentInterface.ListEntry]?) throws(CommandFailure) -> Bool {
         listDeadline = nil
+        // An earlier list doesn't say who decided on a later change.
+        for name in observers.keys { observers[name]?.decider = nil }
         if let list {
             var now: [String: AgentInterface.ListEntry] = [:]
             for observer in list { now[observer.name] = observer }

@@ -12,6 +12,8 @@ struct LiveView {
     private let signals: Signals
     private var bus: NotifyCenter.Bus
     private let buses: [NotifyCenter.Bus]
+    /// The bus that was tried last: one that can't be reached is passed over the next time.
+    private var tried: NotifyCenter.Bus
     private var feed: Feed
     private var model: Model
     private var part = Page.Part.both
@@ -27,6 +29,7 @@ struct LiveView {
     init(_ settings: TopSettings) throws(CommandFailure) {
         let bus = settings.common.notifyBus
         self.bus = bus
+        tried = bus
         buses = [.session, .system].contains(bus) ? [.session, .system] : [bus, .session, .system]
         feed = try Feed(bus)
         model = Model(order: settings.order, start: Clock.monotonic, isInSandbox: !bus.isWhole)
@@ -147,7 +150,10 @@ struct LiveView {
     /// time, and signals and keys must not wait for it.
     private mutating func connect() {
         if next != nil { return }
-        let other = buses[((buses.firstIndex(of: bus) ?? 0) + 1) % buses.count]
+        let first = (buses.firstIndex(of: tried) ?? 0) + 1
+        guard let other = (0..<buses.count).map({ buses[(first + $0) % buses.count] }).first(where: { $0 != bus })
+        else { return }
+        tried = other
         do {
             let mailbox = try Mailbox<Result<Feed, CommandFailure>>()
             try EngineThread(name: "notify-top") {

@@ -88,5 +88,9 @@ struct LaunchConditionTests {
         #expect(text.contains("wrong.conf: 'com.x*' is a name; only .* at the end is a pattern\n"))
         #expect(text.contains("wrong.conf: 'com.apple.system.timezone' has no state, so nothing can depend on it\n"))
         #expect(try session.lines("runs") == 1)
+        try session.entry("pattern", "name = com.example.*", "when = com.example.*", "run = true")
+        let other = try session.shell("notify-agent --check")
+        #expect(other.contains("pattern.conf: 'when' takes a name, and 'com.example.*' is a pattern\n"))
+        #expect(!other.contains("'com.example.*' is a name"))
     }
 }

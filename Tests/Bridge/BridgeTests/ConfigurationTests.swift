@@ -119,6 +119,7 @@ import Testing
             ("catch-up = maybe", "bridge.conf:1: 'catch-up' is yes or no"),
             ("password-file = secret", "bridge.conf:1: 'password-file' needs an absolute path"),
             ("ca-file = /nowhere/ca.crt", "bridge.conf:1: /nowhere/ca.crt can't be read"),
+            ("cert-file = /usr", "bridge.conf:1: /usr is not a regular file"),
             ("realm = a", "bridge.conf names no broker"),
             ("broker = /run/mosquitto", "bridge.conf names no realm"),
             ("broker = /run/mosquitto\nrealm = a", "bridge.conf has neither 'export' nor 'import'"),

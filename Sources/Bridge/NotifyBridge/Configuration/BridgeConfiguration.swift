@@ -185,7 +185,12 @@ private struct GivenSettings {
 
 /// Checks whether a file can be read.
 private func check(_ path: String) throws(TextFile.Fault) -> String {
-    close(try TextFile.open(path))
+    let descriptor = try TextFile.open(path)
+    defer { close(descriptor) }
+    var facts = stat()
+    guard fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else {
+        throw TextFile.Fault("is not a regular file")
+    }
     return path
 }
 
