@@ -56,6 +56,13 @@ struct InterimObservers: Hashable {
         return observers[id]?.leaving.count != observer.leaving.count
     }
 
+    /// - Returns: those that were not leaving, for which nothing is kept any more.
+    mutating func keepLeaving(_ id: ConnectionID) -> Set<NamePrefix> {
+        guard let observer = observers[id] else { return [] }
+        observers[id]?.prefixes = observer.leaving
+        return observer.prefixes.subtracting(observer.leaving)
+    }
+
     /// All that was posted before the relay has heard the leaving prefixes has been kept.
     ///
     /// - Returns: these prefixes, and what is pending for them.
@@ -170,7 +177,9 @@ extension Coordinator {
     /// A program has registered some time ago, and told all that it observes.
     mutating func hasToldAll(_ name: String) {
         guard let id = interim.id(of: name), directory.id(of: name) != nil else { return }
-        endInterim(id)
+        let rest = interim.keepLeaving(id)
+        if interim[id]?.prefixes.isEmpty == true { return endInterim(id) }
+        perform(proxies.unsubscribe(Subjects(prefixes: rest), for: id))
     }
 
     /// The prefixes of a program behind the relay are subscribed, or something prevented it.
