@@ -6,6 +6,7 @@ import Greeting
 import Logging
 import NotifyBus
 import ServiceLifecycle
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -101,16 +102,20 @@ import Testing
         try await withServer { client in
             async let answer = client.ask("/news/weather")
             #expect(await client.messages.contains { $0 == "Waits" })
-            // It has begun to wait, and may not observe yet.
+            // It has begun to wait, and may not observe yet. The task is not cancelled: in Foundation for Linux a request that
+            // is cancelled while its answer comes can block for good.
+            let isOver = Flag()
             let posting = Task {
-                while !Task.isCancelled {
+                while !isOver.isSet {
                     _ = try await client.ask("/news/weather", "POST")
                     try await Task.sleep(for: .milliseconds(20))
                 }
             }
-            defer { posting.cancel() }
+            defer { isOver.set() }
             let (status, text) = try await answer
             #expect((status, text) == (200, "com.example.news.weather"))
+            isOver.set()
+            try await posting.value
         }
     }
 
@@ -146,6 +151,12 @@ import Testing
             #expect(try await client.isGreeted("Welcome back"))
         }
     }
+}
+
+private final class Flag: Sendable {
+    private let state = Mutex(false)
+    var isSet: Bool { state.withLock { $0 } }
+    func set() { state.withLock { $0 = true } }
 }
 
 /// Passes on each message that is logged.
