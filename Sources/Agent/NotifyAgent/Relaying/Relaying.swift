@@ -166,7 +166,11 @@ final class Relaying {
 
     /// Calls `completion` when everything that has been posted so far is queued for its programs, if there is a relay.
     func readUp(then completion: @escaping () -> Void) {
-        if relay == nil { completion() } else { relayPerform { $0.readUp(then: completion) } }
+        guard let relay = relay?.relay else { return completion() }
+        loop.soon { [weak self] in
+            // It may have ended meanwhile.
+            if self?.relay?.relay === relay { relay.readUp(then: completion) } else { completion() }
+        }
     }
 
     /// - Parameter process: the caller's process, if the caller is registered.
