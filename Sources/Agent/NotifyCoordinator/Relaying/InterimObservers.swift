@@ -20,6 +20,16 @@ struct InterimObservers: Hashable {
         var pending = PendingNames()
         /// How many names were lost because there was no room.
         var dropped: UInt64 = 0
+
+        mutating func keep(_ name: NotifyName, _ ledger: inout Ledger) {
+            // The relay hears those that have left.
+            guard !pending.contains(name), !left.contains(where: { $0.begins(name) }) else { return }
+            if pending.hasRoom, ledger.keepPending(name, of: user) {
+                _ = pending.insert(name)
+            } else {
+                dropped += 1
+            }
+        }
     }
 
     private var observers: [ConnectionID: Observer] = [:]
@@ -89,14 +99,8 @@ struct InterimObservers: Hashable {
 
     /// A name that begins with one of its prefixes was posted.
     mutating func keep(_ name: NotifyName, for id: ConnectionID, _ ledger: inout Ledger) {
-        guard let observer = observers[id], !observer.pending.contains(name) else { return }
-        // The relay hears it.
-        guard !observer.left.contains(where: { $0.begins(name) }) else { return }
-        guard observer.pending.hasRoom, ledger.keepPending(name, of: observer.user) else {
-            observers[id]?.dropped += 1
-            return
-        }
-        _ = observers[id]?.pending.insert(name)
+        // In its place: what is pending must not be copied for each post.
+        observers[id]?.keep(name, &ledger)
     }
 
     /// - Returns: what it was, and what was kept for it.
