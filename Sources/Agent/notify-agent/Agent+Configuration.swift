@@ -108,6 +108,9 @@ extension Agent.Configuration {
         switch ownName(parts[0]) {
         case .failure(let fault): return fault.description
         case .success(let name):
+            guard !SystemEvent.all.contains(where: { $0.name == name && $0.source != nil }) else {
+                return "'\(name)' is an event, whose state the agent itself sets"
+            }
             guard let state = parts.count == 1 ? 0 : UInt64(parts[1]) else {
                 return "\(Printable.quoted(parts[1])) is not a number from 0 to \(UInt64.max)"
             }

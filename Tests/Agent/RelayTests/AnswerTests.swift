@@ -67,6 +67,26 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `a relay takes the place of one that has yet to leave the bus, and each says what becomes of its programs`(
+        kind: BusKind
+    ) throws {
+        let bus = try PrivateBus(kind)
+        let old = try RelayHost(bus)
+        let client = try RawBusClient(address: bus.address)
+        #expect(try ask(client, "Register", "a{sv}", AnswerTests.emptyOptions).kind == .reply)
+        let name = client.uniqueName
+        let new = try RelayHost(bus)
+        #expect(old.losses.wait(forCount: 1))
+        #expect(old.losses.elements == [RelayHost.Loss(programs: [name], isReplaced: true)])
+        // It gives the name back, which no other relay has asked for.
+        #expect(try ask(client, "Register", "a{sv}", AnswerTests.emptyOptions).kind == .reply)
+        new.perform { $0.giveNameBack() }
+        #expect(new.losses.wait(forCount: 1))
+        #expect(new.losses.elements == [RelayHost.Loss(programs: [name], isReplaced: false)])
+        for host in [old, new] { host.close() }
+    }
+
+    @Test(arguments: busKinds)
     func `the agent refuses calls that are meant for the relay, whether there is one or not`(
         kind: BusKind
     ) throws {

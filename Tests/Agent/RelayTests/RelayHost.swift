@@ -20,6 +20,13 @@ final class RelayHost: Sendable {
         func loopHasEnded() { link.end() }
     }
 
+    /// What it reports when it ends.
+    struct Loss: Equatable, Sendable {
+        let programs: [String]
+        let isReplaced: Bool
+    }
+
+    let losses = Recorder<Loss>()
     let calls = Recorder<BusCall>()
     let replies = Recorder<Event.Reply>()
     private let thread: EventThread
@@ -46,7 +53,7 @@ final class RelayHost: Sendable {
                 },
                 told: { [replies] in replies.append($1) },
                 hears: { _ in },
-                lost: { _ in }
+                lost: { [losses] in losses.append(Loss(programs: $0, isReplaced: $1)) }
             )
             let relay = Relay(link, reporter, quotas: quotas)
             link.peer = relay

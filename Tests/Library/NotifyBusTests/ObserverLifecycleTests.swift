@@ -339,6 +339,41 @@ import Testing
         #expect(!known.take(.registered(agent: ":1.5", answer)).contains(.noteCutOff))
     }
 
+    /// No agent said what was posted before this connection, so each name was delivered.
+    private func makeMadeGood() -> Scene {
+        var scene = Scene()
+        _ = scene.connect(wasCutOff: true)
+        _ = scene.take(.found(search: 1, agent: nil))
+        #expect(scene.take(.barrierPassed(1)).contains(.confirmRegistrations))
+        #expect(scene.takeReplayed() == ["com.example.a"])
+        return scene
+    }
+
+    @Test func `what was delivered because nothing was known is not delivered again when an agent knows it`() {
+        var scene = makeMadeGood()
+        _ = scene.take(.ownerChanged(":1.5"))
+        _ = scene.take(.found(search: 2, agent: ":1.5"))
+        _ = scene.take(.registered(agent: ":1.5", Answer(state: .foreground, pending: ["com.example.a"])))
+        #expect(scene.takeReplayed().isEmpty)
+        // What it knows from now on was posted after that.
+        _ = scene.take(.deliver(["com.example.a"], call(1)))
+        #expect(scene.takeReplayed() == ["com.example.a"])
+    }
+
+    @Test(arguments: [false, true])
+    func `what was delivered because nothing was known is delivered again if it is posted after that`(
+        isComplete: Bool
+    ) {
+        var scene = makeMadeGood()
+        _ = scene.take(.lost)
+        _ = scene.connect(as: ":1.2", wasCutOff: true)
+        _ = scene.take(.found(search: 3, agent: ":1.5"))
+        let answer = Answer(state: .foreground, pending: ["com.example.a"], isComplete: isComplete)
+        _ = scene.take(.registered(agent: ":1.5", answer))
+        #expect(scene.take(.barrierPassed(2)).contains(.confirmRegistrations))
+        #expect(scene.takeReplayed() == ["com.example.a"])
+    }
+
     @Test func `an addition that is not answered in time is confirmed, and the agent must know it before it suspends`()
     {
         var scene = sceneThatAdds()

@@ -116,7 +116,8 @@ extension SimulatedAgent {
             if known[id] == nil { news.append(.connectionEnded(id)) }
         case .forget(let id, _):
             guard let index = known.removeValue(forKey: id), !drains.contains(where: { $0.id == id }) else { return }
-            world.close(index)
+            // One that was inherited has no socket here, and its connection may have registered meanwhile.
+            if !known.values.contains(index) { world.close(index) }
         case .forgetProcess, .present, .observersCome, .observersHaveGone, .giveMemoryBack: break
         // There is no relay here.
         case .watchEnd, .ignoreEnd: break

@@ -221,11 +221,12 @@ extension Agent {
     }
 
     /// The relay has ended, so nothing is heard for these connections until they register with the next one.
-    func relayHasLost(_ names: [String]) {
+    func relayHasLost(_ names: [String], isReplaced: Bool) {
         relaying.close()
         for name in names {
             if let id = coordinator.id(of: name) { handle(.connectionEnded(id)) }
         }
+        if !names.isEmpty, !isReplaced, !isOver { relaying.openAgain() }
     }
 }
 

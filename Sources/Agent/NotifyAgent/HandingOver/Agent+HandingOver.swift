@@ -143,7 +143,8 @@ extension Agent {
         }
         if !keepsFrozen { for index in heritage.processes.indices { heritage.processes[index].frozenFor = nil } }
         var estate = Estate()
-        estate.hasRelay = relaying.hasRelay
+        // This agent may not have come to opening one again.
+        estate.hasRelay = relaying.hasRelay || inheritance.predecessor?.hadRelay == true
         if let launching { (estate.launches, estate.posts) = (launching.heritage, Array(launching.unidentifiedPosts)) }
         for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
         // The bus answers the calls that have waited when the next agent ends this connection, which their callers know

@@ -20,6 +20,20 @@ struct Predecessor {
     var whenRead: (() -> Void)?
 }
 
+/// Which agent is asked for what it knows, and until when.
+private final class HeritageQuestion {
+    private(set) var agent = ""
+    private(set) var limit = MonotonicTime.now
+    var isAnswered = false
+
+    /// - Returns: whether this agent has not been asked yet.
+    func begin(_ agent: String, until limit: MonotonicTime) -> Bool {
+        guard self.agent != agent else { return false }
+        (self.agent, self.limit) = (agent, limit)
+        return true
+    }
+}
+
 // How this agent takes over what the one before it knew.
 //
 // It subscribes to the names that the other one had subscribed to, takes over the bus name, and only then reads what the bus
@@ -39,8 +53,9 @@ extension Agent {
         var predecessor: Predecessor? { if case .left(let predecessor) = self { predecessor } else { nil } }
     }
 
-    /// How long the agent before this one may take, in milliseconds: it waits for a second itself.
-    private static let patience: Int64 = 3_000
+    /// How long an agent that is asked for what it knows may take, in milliseconds: while it takes over from another one, it
+    /// waits for three seconds itself, and then for one until the bus has taken everything.
+    private static let patience: Int64 = 5_000
     /// Within which time all observers have registered with this agent, in milliseconds.
     private static let arrival: Int64 = 10_000
 
@@ -48,32 +63,36 @@ extension Agent {
     func inheritIfPossible(otherwise completion: @escaping () -> Void) {
         if let bequest = configuration.bequest { return inherit(bequest, otherwise: completion) }
         guard configuration.replaces else { return completion() }
-        /// Whichever comes first, the answer or the time.
-        var isAnswered = false
-        let proceed: (Bequest?) -> Void = { [self] bequest in
-            if isAnswered || isOver {
+        inheritance = .asked
+        askForHeritage(HeritageQuestion()) { [self] bequest in
+            if isOver {
                 bequest?.close()
                 return
             }
-            isAnswered = true
             inheritance = .none
             if let bequest { inherit(bequest, otherwise: completion) } else { completion() }
         }
-        inheritance = .asked
-        _ = loop.after(Agent.patience) { proceed(nil) }
-        askForHeritage(until: .now + Agent.patience, then: proceed)
     }
 
     /// Asks the current agent to hand over; its successor, if it has handed over to another one meanwhile.
-    private func askForHeritage(until limit: MonotonicTime, then completion: @escaping (Bequest?) -> Void) {
+    private func askForHeritage(_ question: HeritageQuestion, then completion: @escaping (Bequest?) -> Void) {
+        let finish: (Bequest?) -> Void = { bequest in
+            if question.isAnswered { bequest?.close() } else { completion(bequest) }
+            question.isAnswered = true
+        }
+        // It looks for the next one until this one has had its time.
+        let askAgain = { [self] in
+            if !question.isAnswered, question.limit > .now { askForHeritage(question, then: completion) } else { finish(nil) }
+        }
         link.findOwner(of: AgentInterface.name) { [self] owner in
-            guard case .success(let owner) = owner, !isOver else { return completion(nil) }
+            guard case .success(let owner) = owner, !isOver else { return finish(nil) }
+            if question.begin(owner, until: .now + Agent.patience) {
+                _ = loop.after(Agent.patience) { if question.agent == owner { finish(nil) } }
+            }
             link.findUser(of: owner) { [self] user in
-                if case .failure(let fault) = user, fault.saysGone, limit > .now {
-                    return askForHeritage(until: limit, then: completion)
-                }
+                if case .failure(let fault) = user, fault.saysGone { return askAgain() }
                 // What another user's agent says may not be true.
-                guard (try? user.get()) == geteuid() else { return completion(nil) }
+                guard (try? user.get()) == geteuid() else { return finish(nil) }
                 let call = AgentInterface.HandOver()
                 link.call(
                     owner,
@@ -85,12 +104,11 @@ extension Agent {
                     switch answer {
                     case .success(let values):
                         let given = try? AgentInterface.HandOver.Answer(values)
-                        completion(given.map { Bequest(heritage: $0.heritage, socket: $0.socket) })
-                    case .failure(let fault) where fault.saysGone && limit > .now:
-                        askForHeritage(until: limit, then: completion)
+                        finish(given.map { Bequest(heritage: $0.heritage, socket: $0.socket) })
+                    case .failure(let fault) where fault.saysGone: askAgain()
                     case .failure(let fault):
                         logger.notice("the agent before this one hands nothing over: \(fault.message)")
-                        completion(nil)
+                        finish(nil)
                     }
                 }
             }

@@ -19,8 +19,8 @@ final class Relay: CallHandler, PostListener {
         let told: (String, Event.Reply) -> Void
         /// The relay hears from now on what a program has told it to, with `Register` or `AddNames`.
         let hears: (String) -> Void
-        /// The relay has ended, and no longer hears for these programs.
-        let lost: ([String]) -> Void
+        /// The relay has ended, and no longer hears for these programs. If another one has not taken its place, they need one.
+        let lost: ([String], _ isReplaced: Bool) -> Void
     }
 
     /// A pending call. A program that gives two of them the same number is refused.
@@ -77,6 +77,7 @@ final class Relay: CallHandler, PostListener {
     private var handOverCount = 0
     /// Programs that the agent lets observe, and for which nothing is heard yet.
     private var newcomers: Set<String> = []
+    private var givesNameBack = false
     /// How many match rules the bus has been sent, or is to remove, and has not dealt with.
     private var rulesUnderWay = 0
     /// Calls to programs.
@@ -111,8 +112,8 @@ final class Relay: CallHandler, PostListener {
     var keepsConnection: Bool { false }
 
     func linkIsReady(_ link: BusLink) {
-        // DO_NOT_QUEUE
-        link.callBus("RequestName", [.string(RelayInterface.name), .uint32(4)]) { [reporter] answer in
+        // ALLOW_REPLACEMENT, REPLACE_EXISTING, DO_NOT_QUEUE: that of the agent before this one may have yet to leave the bus.
+        link.callBus("RequestName", [.string(RelayInterface.name), .uint32(7)]) { [reporter] answer in
             switch answer {
             case .failure(let fault): reporter.opened(fault)
             case .success(let values):
@@ -125,7 +126,7 @@ final class Relay: CallHandler, PostListener {
 
     func linkIsLost(_ error: NotifyBusError) {
         reporter.opened(.failed("\(error)"))
-        reporter.lost(table.clientNames)
+        reporter.lost(table.clientNames, false)
         table = RelayTable(room: quotas.pendingBytes)
         intake = Intake(link, quotas)
         window = CallWindow()
@@ -137,13 +138,18 @@ final class Relay: CallHandler, PostListener {
 
     /// Gives up the name when there are no observers any more.
     func giveNameBack() {
-        link.callBus("ReleaseName", [.string(RelayInterface.name)]) { [self] _ in
-            // A program that has registered in the meantime sees the name go, and registers with the next relay.
-            reporter.lost(table.clientNames)
-        }
+        givesNameBack = true
+        link.callBus("ReleaseName", [.string(RelayInterface.name)]) { _ in }
     }
 
-    func handle(_ signal: BusSignal) { signal.arguments.closeDescriptors() }
+    func handle(_ signal: BusSignal) {
+        signal.arguments.closeDescriptors()
+        guard signal.sender == "org.freedesktop.DBus", signal.member == "NameLost",
+            signal.arguments.compactMap(\.string) == [RelayInterface.name]
+        else { return }
+        // A program that has registered in the meantime sees the name go, and registers with the next relay.
+        reporter.lost(table.clientNames, !givesNameBack)
+    }
 
     // MARK: - Calls
 

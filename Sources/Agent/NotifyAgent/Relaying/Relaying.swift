@@ -46,8 +46,8 @@ final class Relaying {
 
     var hasRelay: Bool { relay != nil }
 
-    /// Opens the relay for programs that have registered with that of the agent before this one, and see it come. The bus can
-    /// start what asks for it, too, but that takes longer, and may fail.
+    /// Opens the relay for programs that have registered with one that has ended, and see the next one come. The bus can start
+    /// what asks for it, too, but that takes longer, and may fail.
     func openAgain() {
         if case .closed = phase, rules.isOpen { start(for: []) }
     }
@@ -85,7 +85,9 @@ final class Relaying {
                 },
                 told: { [weak self] name, reply in self?.soon { $0.agent?.wasTold(name, reply) } },
                 hears: { [weak self] name in self?.soon { $0.agent?.relayHears(name) } },
-                lost: { [weak self] names in self?.soon(generation) { $0.agent?.relayHasLost(names) } }
+                lost: { [weak self] names, isReplaced in
+                    self?.soon(generation) { $0.agent?.relayHasLost(names, isReplaced: isReplaced) }
+                }
             ),
             quotas: quotas
         )

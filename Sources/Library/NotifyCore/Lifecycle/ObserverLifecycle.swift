@@ -125,7 +125,7 @@ package struct ObserverLifecycle {
                 state == .suspended && !needsRelay && registration.hasSaidMore(than: additions)
             if self.additions.isAgentBehind { return effects.append(.postpone(call)) }
             missed.expectDelivery(state == .foreground && passage.aim != .background)
-            change(to: state, [], .call(call), names)
+            change(to: state, .call(call), names)
         case .deliver(let names, let call):
             guard call.sender == agent else { return effects.append(.refuse(call)) }
             missed.deliver(names)
@@ -159,7 +159,6 @@ package struct ObserverLifecycle {
     // MARK: - Gaining and losing the agent
 
     private mutating func registrationEnded(_ answer: AgentInterface.Register.Answer?, _ names: () -> [NotifyName]) {
-        missed.startCounting()
         // An agent to which another one has handed over knows all that the other knew.
         let isHandedOver = answer?.isComplete == true
         if registration.registrationEnded(isAccepted: answer != nil), !isHandedOver { missed.noteUnknown() }
@@ -170,7 +169,9 @@ package struct ObserverLifecycle {
         wasCutOff = false
         if let answer {
             effects.append(.setDeadline(nil))
-            change(to: answer.state, answer.pending, .registrations, names)
+            if answer.state == .foreground { missed.deliver(answer.pending) }
+            missed.startCounting()
+            change(to: answer.state, deliveringAlso: answer.pending, .registrations, names)
         } else if state == .foreground || passage.aim == .foreground {
             effects.append(.setDeadline(nil))
             goOnAlone(names)
@@ -196,7 +197,7 @@ package struct ObserverLifecycle {
             // Missed names are delivered when the program hears again.
             passage.open(for: .registrations, &effects)
         } else {
-            change(to: .foreground, [], .registrations, names)
+            change(to: .foreground, .registrations, names)
         }
     }
 
@@ -230,6 +231,8 @@ package struct ObserverLifecycle {
         // The next agent to answer knows what was posted since this connection began, not what was before it.
         if wasCutOff { noteCutOff() }
         passage.forgetConnection(&effects)
+        // What is posted until the next connection is another post.
+        missed.startCounting()
         additions = LateAdditions()
         isBeingParked = false
         registration.forgetConnection(&effects)
@@ -280,15 +283,15 @@ package struct ObserverLifecycle {
 
     // MARK: - Changing
 
+    /// - Parameter pending: names that are delivered anyway.
     private mutating func change(
         to new: LifecycleState,
-        _ pending: [String],
+        deliveringAlso pending: [String] = [],
         _ waiter: ObserverGate.Waiter,
         _ names: () -> [NotifyName]
     ) {
         switch new {
         case .foreground:
-            missed.deliver(pending)
             missed.makeGood(pending, names)
             passage.open(for: waiter, &effects)
         case .background:
@@ -392,7 +395,7 @@ struct MissedNames: Hashable {
         for name in unasked { enqueue(name) }
     }
 
-    /// A new agent starts recording what the program misses.
+    /// From now on something else may be missed.
     mutating func startCounting() { unasked = [] }
 
     /// The observed names differ from those that are waiting.
