@@ -77,12 +77,20 @@ extension Agent {
     /// Asks the current agent to hand over; its successor, if it has handed over to another one meanwhile.
     private func askForHeritage(_ question: HeritageQuestion, then completion: @escaping (Bequest?) -> Void) {
         let finish: (Bequest?) -> Void = { bequest in
-            if question.isAnswered { bequest?.close() } else { completion(bequest) }
+            if question.isAnswered {
+                bequest?.close()
+                return
+            }
             question.isAnswered = true
+            completion(bequest)
         }
         // It looks for the next one until this one has had its time.
         let askAgain = { [self] in
-            if !question.isAnswered, question.limit > .now { askForHeritage(question, then: completion) } else { finish(nil) }
+            if !question.isAnswered, question.limit > .now {
+                askForHeritage(question, then: completion)
+            } else {
+                finish(nil)
+            }
         }
         link.findOwner(of: AgentInterface.name) { [self] owner in
             guard case .success(let owner) = owner, !isOver else { return finish(nil) }

@@ -318,7 +318,8 @@ struct EventTests {
             ("file = self.a /tmp/a", "never leaves its process"),
             ("file = user.uid.4294967290 /tmp/a", "belongs to another user"),
             ("set = com.example.a -1", "is not a number"), ("set =", "is not a name"),
-            ("set = com.apple.system.hostname 7", "is an event"), ("events = some", "use asked or none"), ("ignore = nothing", "timezone"),
+            ("set = com.apple.system.hostname 7", "is an event"), ("events = some", "use asked or none"),
+            ("ignore = nothing", "timezone"),
         ] where !(line.contains("user.uid") && geteuid() == 0) {
             let check = ["--check", "--config", "/dev/stdin"]
             let result = try run(productPath("notify-agent"), check, input: line + "\n")
