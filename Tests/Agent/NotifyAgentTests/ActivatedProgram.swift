@@ -37,7 +37,8 @@ enum ActivatedProgram {
 
     /// - Parameter order: `own observe` or `observe own`.
     static func install(in session: UserSession, _ order: String, _ names: [String]) throws {
-        let command = "\(python) \(session.home)/program.py \(try productPath("libnotifybus.so")) \"\(order)\" "
+        let files = ["\(session.home)/program.py", try productPath("libnotifybus.so")].map(serviceWord)
+        let command = "\(python) \(files.joined(separator: " ")) \"\(order)\" "
         let service = "[D-BUS Service]\nName=\(name)\nExec=\(command)\(names.joined(separator: " "))\n"
         try session.shell(
             """

@@ -114,21 +114,23 @@ import Testing
         async throws
     {
         let (folder, program) = (try TemporaryFolder(), try startStopped())
-        try handOver("\(folder.path) \(program.pid)", to: "guard")
+        try handOver("\(program.pid) \(folder.path)", to: "guard")
         await #expect(processExitsWith: .success) {
-            let words = try handedOver(to: "guard").split(separator: " ")
-            let pid = try #require(pid_t(words[1]))
-            var file = MarkFile(MarkFolder(path: "\(words[0])/notifybus"))
+            // The path may have spaces.
+            let words = try handedOver(to: "guard").split(separator: " ", maxSplits: 1)
+            let pid = try #require(pid_t(words[0]))
+            var file = MarkFile(MarkFolder(path: "\(words[1])/notifybus"))
             let time = ProcessFolder(of: pid)?.startTime
             let isMarked = file.add(.process(pid, start: try #require(time)), .nap)
             try #require(isMarked)
             var ends: [Int32] = [-1, -1]
             let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
             try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+            let command = shellWord(try productPath("notify-agent"))
             let shell = try start(
                 "/bin/sh",
-                ["-c", "exec 3<&0; '\(try productPath("notify-agent"))' --thaw <&3 >/dev/null 2>&1 & echo $!"],
-                environment: ["XDG_RUNTIME_DIR": String(words[0])],
+                ["-c", "exec 3<&0; \(command) --thaw <&3 >/dev/null 2>&1 & echo $!"],
+                environment: ["XDG_RUNTIME_DIR": String(words[1])],
                 input: .descriptor(ends[1])
             )
             let child = try #require(pid_t(shell.wait().lines[0]))

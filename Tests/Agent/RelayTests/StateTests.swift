@@ -156,9 +156,9 @@ struct StateTests {
     @Test func `a program asks again for a relay that the bus could not start`() throws {
         let services = try TemporaryFolder()
         let scene = try RelayScene(.daemon, services: services.path, opensRelay: false)
-        let command = "\(try productPath("notify-agent")) --relay --address \(scene.bus.address)"
+        let (program, address) = (serviceWord(try productPath("notify-agent")), serviceWord(scene.bus.address))
         try save(
-            "[D-BUS Service]\nName=org.notifybus.Relay1\nExec=\(command)\n",
+            "[D-BUS Service]\nName=org.notifybus.Relay1\nExec=\(program) --relay --address \(address)\n",
             toFile: "\(services.path)/org.notifybus.Relay1.service"
         )
         let sandbox = try scene.makeSandbox()

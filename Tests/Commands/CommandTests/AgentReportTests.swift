@@ -128,7 +128,7 @@ import Testing
     /// dbus-broker would ask systemd.
     @Test func `an agent that the bus starts on demand is not said to be missing`() throws {
         let services = try TemporaryFolder()
-        let program = try shellWord(productPath("notify-agent"))
+        let program = try serviceWord(productPath("notify-agent"))
         try services.write(
             "[D-BUS Service]\nName=org.notifybus.Agent1\nExec=\(program)\n",
             to: "org.notifybus.Agent1.service"

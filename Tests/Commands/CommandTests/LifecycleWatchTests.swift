@@ -43,6 +43,25 @@ import Testing
     }
 
     @Test(arguments: anyBusKind())
+    func `if the agent goes before it has said who decided, watch names no one`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let lists = Counter()
+        let agent = try FakeAgent(on: bus) { call in
+            guard call.member == "List" else { return .silence }
+            lists.add()
+            let observer = FakeObserver(more: [("decider", .string("default"))])
+            return lists.value == 1 ? .reply(FakeObserver.list([observer])) : .death
+        }
+        let watching = try bus.startLifecycle("watch")
+        try watching.waitForOutputLines(2)
+        try agent.emit(stateChange(":1.5", 100, "org.example.Editor", "foreground", "suspended"))
+        let line = try watching.waitForOutputLines(3)[2]
+        #expect(line.hasSuffix(" 100 org.example.Editor foreground → suspended (editor)"), "\(line)")
+        watching.send(signal: SIGTERM)
+        _ = try watching.wait()
+    }
+
+    @Test(arguments: anyBusKind())
     func `watch --json begins with the observers, one object per line`(kind: BusKind) throws {
         let bus = try PrivateBus(kind)
         let observer = FakeObserver(more: [("decider", .string("person"))])

@@ -160,6 +160,31 @@ import Testing
         _ = try top.wait()
     }
 
+    @Test(arguments: anyBusKind())
+    func `b passes over a bus that it could not reach, and finds the way back`(kind: BusKind) throws {
+        let (bus, other) = (try PrivateBus(kind), try PrivateBus(kind))
+        let terminal = try PseudoTerminal()
+        let top = try start(
+            bus,
+            on: terminal,
+            environment: [
+                "TERM": "xterm", "NO_COLOR": "1", "DBUS_SESSION_BUS_ADDRESS": other.address,
+                "DBUS_SYSTEM_BUS_ADDRESS": nowhere,
+            ]
+        )
+        _ = try terminal.read(until: "Observers unknown")
+        for text in ["session bus", "No such file or directory.", "unix:"] {
+            try terminal.write("b")
+            _ = try terminal.read(until: text)
+        }
+        // The first bus again.
+        let center = bus.makeCenter()
+        try center.postOnceConnected("com.example.a")
+        _ = try terminal.read(until: "com.example.a")
+        top.send(signal: SIGTERM)
+        _ = try top.wait()
+    }
+
     @Test(arguments: anyBusKind(), [true, false])
     func `a bus that does not answer keeps neither q nor a signal from ending it`(kind: BusKind, isKey: Bool) throws {
         let bus = try PrivateBus(kind)

@@ -89,3 +89,9 @@ public func start(
 public func shellWord(_ text: String) -> String {
     "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
 }
+
+/// A text as one word of the line Exec of a service file, whatever it contains: a bus daemon undoes backslashes, and then splits
+/// the line as a shell does.
+public func serviceWord(_ text: String) -> String {
+    shellWord(text).split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\")
+}

@@ -54,8 +54,8 @@ extension Agent {
     }
 
     /// How long an agent that is asked for what it knows may take, in milliseconds: while it takes over from another one, it
-    /// waits for three seconds itself, and then for one until the bus has taken everything.
-    private static let patience: Int64 = 5_000
+    /// waits for three seconds itself.
+    private static let patience: Int64 = 4_000
     /// Within which time all observers have registered with this agent, in milliseconds.
     private static let arrival: Int64 = 10_000
 
