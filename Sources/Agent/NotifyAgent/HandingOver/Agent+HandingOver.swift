@@ -108,12 +108,14 @@ extension Agent {
         // The answer shows that the bus has taken what was sent before.
         link.callBus("GetId", []) { [self] _ in
             link.writeCollected()
+            let isCovered = mayBegin && coversRelayed()
             let isAtRest =
-                mayBegin && coversRelayed() && coordinator.isAtRest && receiver.isAtRest && pump.isAtRest
-                && launching?.isAtRest != false
+                isCovered && coordinator.isAtRest && receiver.isAtRest && pump.isAtRest && launching?.isAtRest != false
             let isUntouched = inheritance.predecessor != nil && phase == .connecting
             let isTakingOver = inheritance.isAsked || inheritance.predecessor != nil
-            let isLate = limit + (isTakingOver ? 2 * Agent.patience : 0) <= .now
+            // A change of a state is not lost if it is not waited for, but a post is.
+            let end = limit + (isTakingOver ? 2 * Agent.patience : 0)
+            let isLate = end + (isCovered || isTakingOver ? 0 : 3 * Agent.patience) <= .now
             if isAtRest || isUntouched || isOver || isLate { return completion() }
             _ = loop.after(Agent.pause) { [self] in awaitRest(until: limit, then: completion) }
         }

@@ -53,9 +53,9 @@ extension Agent {
         var predecessor: Predecessor? { if case .left(let predecessor) = self { predecessor } else { nil } }
     }
 
-    /// How long an agent that is asked for what it knows may take, in milliseconds: while it takes over from another one, it
-    /// waits for three seconds itself.
-    private static let patience: Int64 = 4_000
+    /// How long an agent that is asked for what it knows may take, in milliseconds: it may wait for four seconds itself, and on
+    /// a busy machine it is slow. Without its knowledge posts are lost.
+    private static let patience: Int64 = 10_000
     /// Within which time all observers have registered with this agent, in milliseconds.
     private static let arrival: Int64 = 10_000
 
@@ -95,7 +95,11 @@ extension Agent {
         link.findOwner(of: AgentInterface.name) { [self] owner in
             guard case .success(let owner) = owner, !isOver else { return finish(nil) }
             if question.begin(owner, until: .now + Agent.patience) {
-                _ = loop.after(Agent.patience) { if question.agent == owner { finish(nil) } }
+                _ = loop.after(Agent.patience) { [logger] in
+                    guard question.agent == owner, !question.isAnswered else { return }
+                    logger.notice("the agent before this one hands nothing over: it does not answer")
+                    finish(nil)
+                }
             }
             link.findUser(of: owner) { [self] user in
                 if case .failure(let fault) = user, fault.saysGone { return askAgain() }
