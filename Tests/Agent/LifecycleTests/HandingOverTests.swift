@@ -74,6 +74,35 @@ import Testing
     }
 
     @Test(arguments: busKinds)
+    func `agents that wait at the same time for one that is slow lose nothing`(kind: BusKind) throws {
+        let agent = try AgentBus(kind)
+        let poster = agent.makeCenter()
+        let listener = try Listener(agent, names: Self.many + ["com.example.last"])
+        try agent.set(listener.name, .suspended)
+        let posted = Self.many.prefix(3)
+        for name in posted { try poster.postOnceConnected(name) }
+        try poster.synchronize(timeout: .patience)
+        kill(agent.agentProcess, SIGSTOP)
+        let next = try (0..<3).map { _ in
+            try start(
+                productPath("notify-agent"),
+                ["--address", agent.bus.address, "--replace"],
+                environment: withoutDesktop
+            )
+        }
+        // Longer than a change of a state may take, and not as long as they wait.
+        try passTime("4")
+        kill(agent.agentProcess, SIGCONT)
+        // Each takes over from the one before it.
+        func left() -> [RunningCommand] { next.filter { ![nil, "Z"].contains(processState($0.pid)) } }
+        try #require(waitUntil(timeout: .patience) { left().count == 1 })
+        try left().first?.waitForErrorOutput(containing: "ready")
+        try agent.set(listener.name, .foreground)
+        #expect(try listener.all(poster, until: "com.example.last").sorted() == posted.map(\.string).sorted())
+        for command in next { command.send(signal: SIGTERM) }
+    }
+
+    @Test(arguments: busKinds)
     func `while agents replace each other no post is lost, of a name or of a prefix`(kind: BusKind) throws {
         let agent = try AgentBus(kind)
         let poster = agent.makeCenter()
