@@ -18,6 +18,11 @@ struct HandingOverSessionTests {
             # The agent gives systemd half a second to do what leaves the program frozen.
             check_time() { (( ${EPOCHREALTIME/./} - $1 < 500000 )) || slow=yes; }
             restart() { local at=${EPOCHREALTIME/./}; systemctl --user restart notify-agent; check_time "$at"; }
+            # A program waits for two seconds until an agent answers it. Then it goes on without, and hears each name once.
+            answers() {
+              [[ $(notify-state com.example.state) == 42 ]] || return
+              (( ${EPOCHREALTIME/./} - began < 1500000 )) || late=yes
+            }
             # On a busy machine that may be too little, and the next agent may come after three seconds, when it has been thawed. It
             # is not asked again.
             is_stopped() {
@@ -27,6 +32,14 @@ struct HandingOverSessionTests {
             }
             """
         )
+    }
+
+    /// The suspended program has heard these once each, and others only if an agent was late on a busy machine.
+    private func expectSuspendedHeard(_ expected: [String], _ session: UserSession) throws {
+        let heard = try session.shell("cat \"$HOME/heard\"").split(separator: "\n").map(String.init)
+        #expect(Set(expected).subtracting(heard) == [])
+        guard try session.shell("echo $late") == "\n" else { return }
+        #expect(heard.sorted() == expected.sorted())
     }
 
     /// Has the frozen program hear one more name, if it was not thawed on a busy machine.
@@ -58,7 +71,7 @@ struct HandingOverSessionTests {
               begin
               restart
               notify-post com.example.n700
-              [[ $(notify-state com.example.state) == 42 ]] || wrong="the state is lost"
+              answers || wrong="the state is lost"
               is_stopped $two || wrong="it runs"
             done
             touch "$HOME/done"; wait $poster; echo "$wrong"; [[ -z $wrong ]]
@@ -68,12 +81,8 @@ struct HandingOverSessionTests {
         try session.shell("notify-lifecycle resume $one && notify-post com.example.last")
         try session.until("grep -q last \"$HOME/heard\"")
         let expected =
-            (stride(from: 0, to: 700, by: 3).map { "com.example.n\($0)" } + ["com.example.n1", "com.example.n700"])
-            .sorted()
-        let heard = try session.shell("grep -v last \"$HOME/heard\"").split(separator: "\n").map(String.init)
-        #expect(Set(expected).subtracting(heard) == [])
-        #expect(Set(heard).subtracting(expected) == [])
-        #expect(heard.count == expected.count)
+            stride(from: 0, to: 700, by: 3).map { "com.example.n\($0)" } + ["com.example.n1", "com.example.n700"]
+        try expectSuspendedHeard(expected + ["com.example.last"], session)
         try expectFrozenHears(session)
     }
 
@@ -138,7 +147,7 @@ struct HandingOverSessionTests {
                 pause 0.\(moment < 2 ? "00" : moment < 20 ? "0" : "")\(moment < 2 ? moment : moment * 5)
                 kill -STOP $new
                 restart
-                [[ $(notify-state com.example.state) == 42 ]] || wrong="the state is lost at moment \(moment)"
+                answers || wrong="the state is lost at moment \(moment)"
                 is_stopped $two || wrong="it runs at moment \(moment)"
                 notify-lifecycle status | grep -q 'naps:.*off' || wrong="naps are on at moment \(moment)"
                 echo "$wrong"; [[ -z $wrong ]]
@@ -149,8 +158,7 @@ struct HandingOverSessionTests {
         try session.shell("notify-lifecycle resume $one && notify-post com.example.last")
         try session.until("grep -q last \"$HOME/heard\"")
         let expected = ["com.example.n1"] + (0..<moments).map { "com.example.n\(100 + $0)" } + ["com.example.last"]
-        let heard = try session.shell("sort \"$HOME/heard\"").split(separator: "\n").map(String.init)
-        #expect(heard == expected.sorted())
+        try expectSuspendedHeard(expected, session)
         try expectFrozenHears(session)
         #expect(try session.lines("limited") == 1)
     }
