@@ -251,7 +251,9 @@ import Testing
 
     @Test func `a program that is stopped follows a signal, and naps no more`() throws {
         let desk = try Desk(.daemon, naps: "[nap]\napps = game\nafter = 10ms\nstate = frozen\n")
-        let loop = try start("/bin/sh", ["-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"])
+        // It starts no programs: until those are executed, a shell may wait for them in a state that no signal stops.
+        let script = "trap 'exit 0' TERM; exec {pipe}<> <(:); while :; do read -rt 0.05 -u $pipe; done"
+        let loop = try start("bash", ["-c", script])
         try desk.focus(loop.pid)
         try desk.focus(1, "other")
         try waitForState(loop.pid, isStopped: true)
