@@ -156,7 +156,7 @@ def make():
             lines = files[path].split("\n")
             files[path] = "\n".join([lines[0], "import NotifyNames", *lines[1:]])
     files["Sources/Library/NotifyNames/Break.swift"] = SWITCH
-    for folder in ("Sources", "Tests", "Snippets", "Benchmarks/Sources"):
+    for folder in ("Sources", "Tests", "Snippets", "Benchmarks/Sources", "Bindings/conformance/swift"):
         for path in (ROOT / folder).rglob("*"):
             copy = TREE / path.relative_to(ROOT)
             if path.is_symlink():
