@@ -44,6 +44,8 @@ class Run(Surroundings):
             if observer not in self.canceled:
                 self.do_cancel(observer)
         self.case, self.taken, self.canceled = case, {}, set()
+        while self.users:
+            self.users.popitem()[1].close()
         self.round += 1
 
     def _key(self, observer):
@@ -267,11 +269,12 @@ class Run(Surroundings):
     def _barrier(self, observer):
         """Returns when all that was posted before has been heard, or never will be.
 
-        Twice: the answer of the bus about who has posted comes behind the first.
+        The program may have to ask the bus who has posted, and posts of others pass those that wait for the answer. So
+        everybody who may be asked about ends with a post that the program hears in turn.
         """
-        for _ in range(2):
+        for raw in (self.raw, *self.users.values()):
             before = self._count(observer)
-            self._signal(self._sentinel(observer))
+            self._signal(self._sentinel(observer), raw)
             self.program.wait_for(lambda _: self._count(observer) > before, f"what was posted for '{observer}'")
 
     def _count(self, observer):
