@@ -54,10 +54,6 @@ package final class Agent: CallHandler, PostListener {
     var isOver = false
     var inheritance = Inheritance.none
     var handingOver = HandingOver.no
-    /// The additions to what the agent hears for programs behind the relay, when the relay had read all earlier posts.
-    var coveredAdditions = 0
-    /// Programs that have yet to tell the relay all that they observe.
-    var telling: Set<String> = []
 
     /// - Parameter loop: of the thread on which everything of the agent lives.
     init(
@@ -279,7 +275,7 @@ package final class Agent: CallHandler, PostListener {
     func isReplaced() {
         isOver = true
         for call in openCalls.takeAll() { answer(call, .failure(.replaced)) }
-        report(.wasReplaced)
+        relaying.awaitSuccessor { [report] in report(.wasReplaced) }
     }
 
     package func handle(post name: NotifyName, from sender: String) {
@@ -327,7 +323,7 @@ package final class Agent: CallHandler, PostListener {
         isOver = true
         sources.end()
         handle(Event.ending(keeping: kept))
-        relaying.close()
+        if handingOver == .done { relaying.retire() } else { relaying.close() }
     }
 }
 

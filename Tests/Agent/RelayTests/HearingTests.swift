@@ -169,6 +169,30 @@ struct HearingTests {
         withExtendedLifetime(sandbox) {}
     }
 
+    /// A program that begins while there is none finds no relay, takes itself for live, and hears nothing, unless the bus starts
+    /// one.
+    @Test(arguments: busKinds)
+    func `while agents take over from each other there is always a relay`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.a", in: sandbox)
+        let owners = try OwnerWatch(of: "org.notifybus.Relay1", on: scene.bus)
+        for round in 1...3 {
+            try scene.replaceAgent()
+            #expect(try owners.next() != "")
+            try observer.waitForOutputLines(round)
+        }
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent whose successor opens no relay closes its own, and ends`(kind: BusKind) throws {
+        let scene = try RelayScene(kind)
+        let owners = try OwnerWatch(of: "org.notifybus.Relay1", on: scene.bus)
+        try scene.replaceAgent(configuration: "relay = none\n")
+        #expect(try owners.next() == "")
+    }
+
     @Test(arguments: busKinds)
     func `no post of a prefix is lost while agents take over, and none that waits for a suspended program`(
         kind: BusKind
@@ -220,5 +244,23 @@ struct HearingTests {
         observer.send(signal: SIGTERM)
         #expect(try observer.wait().status == 143)
         withExtendedLifetime(sandbox) {}
+    }
+}
+
+/// Who owns a name of the bus, one owner after another.
+private struct OwnerWatch {
+    private let client: RawBusClient
+
+    init(of name: String, on bus: PrivateBus) throws {
+        client = try RawBusClient(address: bus.address)
+        try client.addMatch("type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='\(name)'")
+    }
+
+    /// - Returns: the next owner; empty if there is none.
+    func next() throws -> String? {
+        while true {
+            let message = try client.readMessage()
+            if message.member == "NameOwnerChanged" { return message.strings?.last }
+        }
     }
 }

@@ -84,7 +84,7 @@ final class RelayClient: @unchecked Sendable {
         case "DeliverPosts" where refuses:
             refusals += 1
             (reply.kind, reply.errorName) = (.error, "org.freedesktop.DBus.Error.Failed")
-        case "DeliverPosts": heard += message.strings
+        case "DeliverPosts": heard += message.strings ?? []
         case "SetState":
             states.append(message.string ?? "")
             reply.signature = "t"
@@ -92,24 +92,5 @@ final class RelayClient: @unchecked Sendable {
         default: return
         }
         try bus.send(reply)
-    }
-}
-
-extension RawMessage {
-    /// The strings of the array at the beginning of the body.
-    var strings: [String] {
-        var texts: [String] = []
-        var place = 4
-        func number(_ place: Int) -> Int {
-            (0..<4).reduce(0) { $0 | Int(body[place + $1]) << (8 * $1) }
-        }
-        let end = 4 + number(0)
-        while place < end {
-            place = (place + 3) & ~3
-            let count = number(place)
-            texts.append(String(decoding: body[(place + 4)..<(place + 4 + count)], as: UTF8.self))
-            place += 4 + count + 1
-        }
-        return texts
     }
 }

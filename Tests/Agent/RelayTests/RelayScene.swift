@@ -61,14 +61,16 @@ final class RelayScene: Sendable {
         try startAgentAgain()
     }
 
-    /// Lets another agent take over from this one, and does not ask it for a relay.
-    func replaceAgent() throws {
+    /// Lets another agent take over from this one, does not ask it for a relay, and returns when this one has ended.
+    func replaceAgent(configuration: String = "") throws {
         let old = agent.withLock { $0 }
         let new = try start(
             productPath("notify-agent"),
-            ["--address", bus.address, "--replace"],
+            ["--address", bus.address, "--config", "/dev/stdin", "--replace"],
             environment: withoutDesktop
         )
+        try new.writeInput(configuration)
+        new.closeInput()
         agent.withLock { $0 = new }
         _ = try old.wait()
     }

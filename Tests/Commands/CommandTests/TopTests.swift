@@ -173,7 +173,8 @@ import Testing
             ]
         )
         _ = try terminal.read(until: "Observers unknown")
-        for text in ["session bus", "No such file or directory.", "unix:"] {
+        // Of a long address it shows the end.
+        for text in ["session bus", "No such file or directory.", String(bus.address.suffix(10))] {
             try terminal.write("b")
             _ = try terminal.read(until: text)
         }

@@ -60,13 +60,15 @@ public struct RawMessage: Sendable {
         return reader.uint32()
     }
 
-    /// The strings in the body of signature `as`.
+    /// The strings of the array at the beginning of the body, or all if it consists of nothing else.
     public var strings: [String]? {
-        guard signature == "as" else { return nil }
         var reader = RawReader(body)
-        guard reader.uint32() != nil else { return nil }
+        let isArray = signature.hasPrefix("as")
+        guard isArray || signature.allSatisfy({ $0 == "s" }) else { return nil }
+        guard let size = isArray ? reader.uint32().map(Int.init) : body.count else { return nil }
+        let end = reader.position + size
         var strings: [String] = []
-        while !reader.isAtEnd, let string = reader.string() { strings.append(string) }
+        while reader.position < end, let string = reader.string() { strings.append(string) }
         return strings
     }
 

@@ -128,8 +128,8 @@ extension Agent {
     private func coversRelayed() -> Bool {
         handle(.hearForRelayed)
         let additions = coordinator.interimAdditions
-        guard coordinator.hearsForRelayed, coveredAdditions != additions else { return coordinator.hearsForRelayed }
-        relaying.readUp { [self] in coveredAdditions = max(coveredAdditions, additions) }
+        guard coordinator.hearsForRelayed, relaying.coveredAdditions != additions else { return coordinator.hearsForRelayed }
+        relaying.readUp { [relaying] in relaying.coveredAdditions = max(relaying.coveredAdditions, additions) }
         return false
     }
 

@@ -227,9 +227,9 @@ extension Agent {
     func relayHears(_ name: String) {
         handle(.relayHears(name))
         // A program that observes something of which the relay refuses a part tells it in several calls.
-        guard coordinator.interimID(of: name) != nil, telling.insert(name).inserted else { return }
+        guard coordinator.interimID(of: name) != nil, relaying.telling.insert(name).inserted else { return }
         _ = loop.after(Agent.arrival) { [self] in
-            telling.remove(name)
+            relaying.telling.remove(name)
             handle(.relayHearsAll(name))
         }
     }

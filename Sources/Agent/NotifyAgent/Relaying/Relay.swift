@@ -78,6 +78,8 @@ final class Relay: CallHandler, PostListener {
     /// Programs that the agent lets observe, and for which nothing is heard yet.
     private var newcomers: Set<String> = []
     private var givesNameBack = false
+    /// Whether it only keeps the name, until another relay takes it over.
+    private var isRetired = false
     /// How many match rules the bus has been sent, or is to remove, and has not dealt with.
     private var rulesUnderWay = 0
     /// Calls to programs.
@@ -127,6 +129,10 @@ final class Relay: CallHandler, PostListener {
     func linkIsLost(_ error: NotifyBusError) {
         reporter.opened(.failed("\(error)"))
         reporter.lost(table.clientNames, false)
+        forgetEverything()
+    }
+
+    private func forgetEverything() {
         table = RelayTable(room: quotas.pendingBytes)
         intake = Intake(link, quotas)
         window = CallWindow()
@@ -142,6 +148,13 @@ final class Relay: CallHandler, PostListener {
         link.callBus("ReleaseName", [.string(RelayInterface.name)]) { _ in }
     }
 
+    /// Serves no program any more, and answers no call: they turn to the relay that takes the name over. Until then it keeps the
+    /// name.
+    func retire() {
+        isRetired = true
+        forgetEverything()
+    }
+
     func handle(_ signal: BusSignal) {
         signal.arguments.closeDescriptors()
         guard signal.sender == "org.freedesktop.DBus", signal.member == "NameLost",
@@ -153,7 +166,7 @@ final class Relay: CallHandler, PostListener {
 
     // MARK: - Calls
 
-    var mayBegin: Bool { handOverCount < Relay.handOverLimit && rulesUnderWay < Relay.ruleLimit }
+    var mayBegin: Bool { !isRetired && handOverCount < Relay.handOverLimit && rulesUnderWay < Relay.ruleLimit }
 
     var mayBeginAtOnce: Bool { mayBegin }
     var statements: [String] { [] }

@@ -18,7 +18,12 @@ final class Relaying {
         case open
         /// The relay is giving up its name.
         case closing
+        /// The relay keeps its name until that of the next agent takes it over.
+        case retired
     }
+
+    /// How long a relay that has retired waits for that, in milliseconds.
+    private static let patience: Int64 = 5_000
 
     private let bus: NotifyCenter.Bus
     private let link: BusLink
@@ -34,6 +39,11 @@ final class Relaying {
     private var generation = 0
     /// When the relay ends unless a program registers, in nanoseconds of the monotonic clock.
     private(set) var restTime: Int64 = 0
+    private var whenClosed: (() -> Void)?
+    /// The additions to what the agent hears for programs behind the relay, when the relay had read all earlier posts.
+    var coveredAdditions = 0
+    /// Programs that have yet to tell the relay all that they observe.
+    var telling: Set<String> = []
 
     /// - Parameter link: the agent's.
     init(bus: NotifyCenter.Bus, _ link: BusLink, on loop: EventLoop, rules: RelayRules, quotas: Quotas) {
@@ -62,7 +72,7 @@ final class Relaying {
             agent?.alarms.set(.relaying, at: beginRest())
             link.reply(to: call)
         case .opening(let calls): phase = .opening(calls + [call])
-        case .closing:
+        case .closing, .retired:
             closeRelay()
             start(for: [call])
         case .closed: start(for: [call])
@@ -134,6 +144,23 @@ final class Relaying {
         phase = .closed
         names = []
         closeRelay()
+        whenClosed.take()?()
+    }
+
+    /// The relay serves no program any more, but keeps its name for that of the next agent: where the bus can't start one, a
+    /// program that found none would take itself for live, and hear nothing.
+    func retire() {
+        guard case .open = phase else { return close() }
+        phase = .retired
+        names = []
+        relayPerform { $0.retire() }
+    }
+
+    /// - Parameter completion: called when the relay that has retired is closed, or at once if there is none.
+    func awaitSuccessor(then completion: @escaping () -> Void) {
+        guard case .retired = phase else { return completion() }
+        whenClosed = completion
+        _ = loop.after(Relaying.patience) { [weak self] in self?.close() }
     }
 
     private func closeRelay() {
