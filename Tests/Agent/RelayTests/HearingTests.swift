@@ -186,6 +186,36 @@ struct HearingTests {
     }
 
     @Test(arguments: busKinds)
+    func `of agents that take over at the same time the last one opens the relay, and no post is lost`(
+        kind: BusKind
+    ) throws {
+        let scene = try RelayScene(kind)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.*", in: sandbox)
+        for round in 1...2 {
+            try scene.replaceAgentOften()
+            try scene.post(["com.example.\(round)"])
+            try observer.waitForOutput(containing: "com.example.\(round)\n")
+        }
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
+    func `a relay that loses its connection is opened again, and its programs hear on`(kind: BusKind) throws {
+        let scene = try RelayScene(kind, canCutRelay: true)
+        let sandbox = try scene.makeSandbox()
+        let observer = try scene.startWaiting("-f", "com.example.a", in: sandbox)
+        for round in 1...3 {
+            scene.cutRelay()
+            // It may have been posted meanwhile.
+            try observer.waitForOutputLines(2 * round - 1)
+            try scene.post(["com.example.a"])
+            try observer.waitForOutputLines(2 * round)
+        }
+        withExtendedLifetime(sandbox) {}
+    }
+
+    @Test(arguments: busKinds)
     func `an agent whose successor opens no relay closes its own, and ends`(kind: BusKind) throws {
         let scene = try RelayScene(kind)
         let owners = try OwnerWatch(of: "org.notifybus.Relay1", on: scene.bus)

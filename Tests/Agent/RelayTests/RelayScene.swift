@@ -14,24 +14,41 @@ let relayPermission = ["org.notifybus.Relay1"]
 final class RelayScene: Sendable {
     let bus: PrivateBus
     let poster: NotifyCenter
+    /// Between the agent and the bus.
+    private let passage: BusRelay?
     private let agent: Mutex<RunningCommand>
     private let configuration: String
     private let opensRelay: Bool
 
-    /// - Parameter services: a folder with what the bus can start; without systemd dbus-broker starts nothing.
-    init(_ kind: BusKind, configuration: String = "", services: String? = nil, opensRelay: Bool = true) throws {
+    /// - Parameters:
+    ///   - services: a folder with what the bus can start; without systemd dbus-broker starts nothing.
+    ///   - canCutRelay: whether `cutRelay` is to be called.
+    init(
+        _ kind: BusKind,
+        configuration: String = "",
+        services: String? = nil,
+        opensRelay: Bool = true,
+        canCutRelay: Bool = false
+    ) throws {
         let folder = services.map { "<servicedir>\($0)</servicedir>" } ?? ""
         bus = try PrivateBus(kind, policy: PrivateBus.openPolicy + folder)
         (self.configuration, self.opensRelay) = (configuration, opensRelay)
         poster = NotifyCenter(bus: .address(bus.address))
-        agent = Mutex(try RelayScene.startAgent(bus, configuration))
+        passage = canCutRelay ? try BusRelay(to: bus.address) : nil
+        agent = Mutex(try RelayScene.startAgent(bus, by: passage, configuration))
         if opensRelay { try openRelay() }
     }
 
-    private static func startAgent(_ bus: PrivateBus, _ configuration: String) throws -> RunningCommand {
+    private static func startAgent(
+        _ bus: PrivateBus,
+        by passage: BusRelay? = nil,
+        _ configuration: String,
+        _ options: String...
+    ) throws -> RunningCommand {
+        let address = passage?.address ?? bus.address
         let agent = try start(
             productPath("notify-agent"),
-            ["--address", bus.address, "--config", "/dev/stdin"],
+            ["--address", address, "--config", "/dev/stdin"] + options,
             environment: withoutDesktop
         )
         try agent.writeInput(configuration)
@@ -64,16 +81,24 @@ final class RelayScene: Sendable {
     /// Lets another agent take over from this one, does not ask it for a relay, and returns when this one has ended.
     func replaceAgent(configuration: String = "") throws {
         let old = agent.withLock { $0 }
-        let new = try start(
-            productPath("notify-agent"),
-            ["--address", bus.address, "--config", "/dev/stdin", "--replace"],
-            environment: withoutDesktop
-        )
-        try new.writeInput(configuration)
-        new.closeInput()
+        let new = try RelayScene.startAgent(bus, configuration, "--replace")
         agent.withLock { $0 = new }
         _ = try old.wait()
     }
+
+    /// Several agents take over from this one, and from each other. Returns when all but one have ended.
+    func replaceAgentOften() throws {
+        let old = agent.withLock { $0 }
+        old.send(signal: SIGSTOP)
+        let next = try (0..<3).map { _ in try RelayScene.startAgent(bus, "", "--replace") }
+        old.send(signal: SIGCONT)
+        func left() -> [RunningCommand] { ([old] + next).filter { ![nil, "Z"].contains(processState($0.pid)) } }
+        try #require(waitUntil(timeout: .patience) { left().count == 1 })
+        agent.withLock { if let last = left().first { $0 = last } }
+    }
+
+    /// Ends the connection of the relay alone.
+    func cutRelay() { passage?.cutNewest() }
 
     func killAgent() throws {
         let old = agent.withLock { $0 }
@@ -82,7 +107,7 @@ final class RelayScene: Sendable {
     }
 
     func startAgentAgain() throws {
-        let new = try RelayScene.startAgent(bus, configuration)
+        let new = try RelayScene.startAgent(bus, by: passage, configuration)
         agent.withLock { $0 = new }
         if opensRelay { try openRelay() }
     }

@@ -59,6 +59,9 @@ public final class BusRelay: Sendable {
         for link in all { link.end() }
     }
 
+    /// Closes the connection that was made last.
+    public func cutNewest() { links.withLock { $0.popLast() }?.end() }
+
     /// Accepts no more connections, and closes all of them.
     public func close() {
         ending.store(true, ordering: .sequentiallyConsistent)

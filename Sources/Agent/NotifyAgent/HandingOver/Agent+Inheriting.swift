@@ -20,20 +20,6 @@ struct Predecessor {
     var whenRead: (() -> Void)?
 }
 
-/// Which agent is asked for what it knows, and until when.
-private final class HeritageQuestion {
-    private(set) var agent = ""
-    private(set) var limit = MonotonicTime.now
-    var isAnswered = false
-
-    /// - Returns: whether this agent has not been asked yet.
-    func begin(_ agent: String, until limit: MonotonicTime) -> Bool {
-        guard self.agent != agent else { return false }
-        (self.agent, self.limit) = (agent, limit)
-        return true
-    }
-}
-
 // How this agent takes over what the one before it knew.
 //
 // It subscribes to the names that the other one had subscribed to, takes over the bus name, and only then reads what the bus
@@ -53,9 +39,6 @@ extension Agent {
         var predecessor: Predecessor? { if case .left(let predecessor) = self { predecessor } else { nil } }
     }
 
-    /// How long an agent that is asked for what it knows may take, in milliseconds: it may wait for four seconds itself, and on
-    /// a busy machine it is slow. Without its knowledge posts are lost.
-    private static let patience: Int64 = 10_000
     /// Within which time all observers have registered with this agent, in milliseconds.
     private static let arrival: Int64 = 10_000
 
@@ -64,67 +47,14 @@ extension Agent {
         if let bequest = configuration.bequest { return inherit(bequest, otherwise: completion) }
         guard configuration.replaces else { return completion() }
         inheritance = .asked
-        askForHeritage(HeritageQuestion()) { [self] bequest in
+        HeritageQuestion(by: self) { [self] bequest in
             if isOver {
                 bequest?.close()
                 return
             }
             inheritance = .none
             if let bequest { inherit(bequest, otherwise: completion) } else { completion() }
-        }
-    }
-
-    /// Asks the current agent to hand over; its successor, if it has handed over to another one meanwhile.
-    private func askForHeritage(_ question: HeritageQuestion, then completion: @escaping (Bequest?) -> Void) {
-        let finish: (Bequest?) -> Void = { bequest in
-            if question.isAnswered {
-                bequest?.close()
-                return
-            }
-            question.isAnswered = true
-            completion(bequest)
-        }
-        // It looks for the next one until this one has had its time.
-        let askAgain = { [self] in
-            if !question.isAnswered, question.limit > .now {
-                askForHeritage(question, then: completion)
-            } else {
-                finish(nil)
-            }
-        }
-        link.findOwner(of: AgentInterface.name) { [self] owner in
-            guard case .success(let owner) = owner, !isOver else { return finish(nil) }
-            if question.begin(owner, until: .now + Agent.patience) {
-                _ = loop.after(Agent.patience) { [logger] in
-                    guard question.agent == owner, !question.isAnswered else { return }
-                    logger.notice("the agent before this one hands nothing over: it does not answer")
-                    finish(nil)
-                }
-            }
-            link.findUser(of: owner) { [self] user in
-                if case .failure(let fault) = user, fault.saysGone { return askAgain() }
-                // What another user's agent says may not be true.
-                guard (try? user.get()) == geteuid() else { return finish(nil) }
-                let call = AgentInterface.HandOver()
-                link.call(
-                    owner,
-                    path: AgentInterface.path,
-                    interface: AgentInterface.name,
-                    member: AgentInterface.HandOver.member,
-                    call.arguments
-                ) { [self] answer in
-                    switch answer {
-                    case .success(let values):
-                        let given = try? AgentInterface.HandOver.Answer(values)
-                        finish(given.map { Bequest(heritage: $0.heritage, socket: $0.socket) })
-                    case .failure(let fault) where fault.saysGone: askAgain()
-                    case .failure(let fault):
-                        logger.notice("the agent before this one hands nothing over: \(fault.message)")
-                        finish(nil)
-                    }
-                }
-            }
-        }
+        }.ask()
     }
 
     private func inherit(_ bequest: Bequest, otherwise completion: () -> Void) {

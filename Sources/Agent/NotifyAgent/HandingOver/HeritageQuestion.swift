@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+import NotifyCoordinator
+import NotifyCore
+
+/// An agent asks the one before it for what it knows. If that one has handed over to another one meanwhile, it asks the other
+/// one, and so on.
+final class HeritageQuestion {
+    /// How long an agent that is asked may take, in milliseconds: it may wait for four seconds itself, and on a busy machine it
+    /// is slow. Without its knowledge posts are lost.
+    private static let patience: Int64 = 10_000
+
+    private let agent: Agent
+    /// Gone once it has been called.
+    private var completion: ((Bequest?) -> Void)?
+    /// The agent that was asked last, and when it is to have answered.
+    private var asked = ""
+    private var limit = MonotonicTime.now
+
+    /// - Parameter completion: called once; receives nil if there is no answer.
+    init(by agent: Agent, then completion: @escaping (Bequest?) -> Void) {
+        (self.agent, self.completion) = (agent, completion)
+    }
+
+    /// Asks whoever owns the agent's name now.
+    func ask() {
+        agent.link.findOwner(of: AgentInterface.name) { [self] owner in
+            guard case .success(let owner) = owner, !agent.isOver else { return finish(nil) }
+            startClock(of: owner)
+            agent.link.findUser(of: owner) { [self] user in
+                switch user {
+                case .success(geteuid()): ask(owner)
+                case .failure(let fault) where fault.saysGone: askTheNext()
+                // What another user's agent says may not be true.
+                default: finish(nil)
+                }
+            }
+        }
+    }
+
+    /// Each agent that is asked has its own time.
+    private func startClock(of owner: String) {
+        guard asked != owner else { return }
+        (asked, limit) = (owner, .now + HeritageQuestion.patience)
+        _ = agent.loop.after(HeritageQuestion.patience) { [self] in
+            guard asked == owner, completion != nil else { return }
+            agent.logger.notice("the agent before this one hands nothing over: it does not answer")
+            finish(nil)
+        }
+    }
+
+    private func ask(_ owner: String) {
+        let call = AgentInterface.HandOver()
+        agent.link.call(
+            owner,
+            path: AgentInterface.path,
+            interface: AgentInterface.name,
+            member: AgentInterface.HandOver.member,
+            call.arguments
+        ) { [self] answer in
+            switch answer {
+            case .success(let values):
+                let given = try? AgentInterface.HandOver.Answer(values)
+                finish(given.map { Bequest(heritage: $0.heritage, socket: $0.socket) })
+            case .failure(let fault) where fault.saysGone: askTheNext()
+            case .failure(let fault):
+                agent.logger.notice("the agent before this one hands nothing over: \(fault.message)")
+                finish(nil)
+            }
+        }
+    }
+
+    /// This one has handed over, or has ended. The next one is looked for until this one has had its time.
+    private func askTheNext() {
+        if completion != nil, limit > .now { ask() } else { finish(nil) }
+    }
+
+    private func finish(_ bequest: Bequest?) {
+        if let completion = completion.take() { completion(bequest) } else { bequest?.close() }
+    }
+}
