@@ -128,7 +128,9 @@ extension Agent {
     private func coversRelayed() -> Bool {
         handle(.hearForRelayed)
         let additions = coordinator.interimAdditions
-        guard coordinator.hearsForRelayed, relaying.coveredAdditions != additions else { return coordinator.hearsForRelayed }
+        guard coordinator.hearsForRelayed, relaying.coveredAdditions != additions else {
+            return coordinator.hearsForRelayed
+        }
         relaying.readUp { [relaying] in relaying.coveredAdditions = max(relaying.coveredAdditions, additions) }
         return false
     }
