@@ -287,10 +287,10 @@ private struct OwnerWatch {
     }
 
     /// - Returns: the next owner; empty if there is none.
-    func next() throws -> String? {
+    func next() throws -> String {
         while true {
             let message = try client.readMessage()
-            if message.member == "NameOwnerChanged" { return message.strings?.last }
+            if message.member == "NameOwnerChanged" { return try #require(message.strings?.last) }
         }
     }
 }

@@ -39,6 +39,8 @@ final class RelayScene: Sendable {
         if opensRelay { try openRelay() }
     }
 
+    deinit { passage?.close() }
+
     private static func startAgent(
         _ bus: PrivateBus,
         by passage: BusRelay? = nil,

@@ -72,9 +72,10 @@ final class Relaying {
             agent?.alarms.set(.relaying, at: beginRest())
             link.reply(to: call)
         case .opening(let calls): phase = .opening(calls + [call])
-        case .closing, .retired:
+        case .closing:
             closeRelay()
             start(for: [call])
+        case .retired: link.refuse(call, .replaced)
         case .closed: start(for: [call])
         }
     }
