@@ -91,8 +91,9 @@ import Testing
             #expect(try await client.isGreeted("Good morning"))
             try client.save(#"{ "greeting": "#)
             try client.center.post(.greetingChanged)
-            try client.save(#"{ "greeting": "Good night" }"#)
+            #expect(await client.messages.contains { $0 == "The file stays as it was" })
             #expect(try await client.ask("/").text == "Good morning")
+            try client.save(#"{ "greeting": "Good night" }"#)
             try client.center.post(.greetingChanged)
             #expect(try await client.isGreeted("Good night"))
         }
@@ -145,7 +146,8 @@ import Testing
             #expect(try await client.isGreeted("Hello"))
             client.bus.disconnect()
             try client.save(#"{ "greeting": "Welcome back" }"#)
-            #expect(try await client.ask("/").text == "Hello")
+            // The provider's first look at the file may only come now.
+            #expect(try await client.ask("/").status == 200)
             #expect(try await client.ask("/news/weather", "POST").status == 202)
             client.bus.reconnect()
             #expect(try await client.isGreeted("Welcome back"))
