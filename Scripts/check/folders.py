@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the folders of NotifyCore use each other in one direction, and that its files form no large circle:
+"""Checks that the folders of NotifyCore use each other in one direction, that its files form no large circle, and that
+the largest classes hold no more than they do:
 
     Scripts/check/folders.py [SCRATCH-FOLDER]
 
@@ -9,6 +10,7 @@ The index that the compiler writes with each debug build says what a file uses; 
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 from ctypes import byref, c_bool, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -17,6 +19,8 @@ from ctypes import byref, c_bool, c_int, c_size_t, c_uint, c_uint64, c_void_p
 ORDER = ["Center", "Engine Peer", "Receiving Posting", "Lifecycle", "Link Files", "Threads", "Bus"]
 # Files that all need each other can only be understood together.
 LARGEST_CIRCLE = 7
+# How many stored properties a class may have, since whoever changes it has to keep them all in mind.
+MOST_PROPERTIES = {"Sources/Library/NotifyCore/Link/BusLink.swift": 15, "Sources/Agent/NotifyAgent/Agent.swift": 28}
 # The type that others are declared in, below it. As a part of their names it is not used.
 NAMESPACE = "NotifyCenter"
 NAMED = ("extension NotifyCenter {", "NotifyCenter.Bus", "NotifyCenter.ConnectionChange")
@@ -94,6 +98,13 @@ for file, line, column, usr, name in uses:
 for middle in files:
     for file in files:
         needs[file] |= needs[middle] if middle in needs[file] else set()
+for path, most in MOST_PROPERTIES.items():
+    # What is declared within a type or a function is indented further, and what is computed has a brace.
+    stored = [line for line in open(path, encoding="utf-8") if re.match(r" {4}([\w()]+ )*(let|var) [^{]*$", line)]
+    stored = [line for line in stored if " static " not in line]
+    print(f"{path}: {len(stored)} stored properties, of at most {most}")
+    if len(stored) > most:
+        wrong.add(f"{path} has {len(stored)} stored properties, which is more than {most}")
 circle = max(([other for other in needs[file] if file in needs[other]] for file in files), key=len)
 print(f"{len(files)} files, of which at most {len(circle)} need each other:", *sorted(circle))
 print(*sorted(wrong), sep="\n")
