@@ -18,7 +18,7 @@ def measure(context, daemon):
     """Counts whole programs at two numbers of posts; the difference leaves out how they start and end."""
     if daemon != "dbus-daemon":
         return
-    few, many = context.count((200, 1200), (10, 30))
+    few, many = context.count((200, 1200), (100, 300))
     titles = {"post": "a post", "delivery": "a delivery", "both": "a post and its delivery"}
     rows = {
         part: context.row(f"instructions-{part}", f"Instructions of {title}", "", daemon)

@@ -126,7 +126,7 @@ def save(context, about, is_whole):
 
 
 def check(context, parts):
-    """Sees that every row is there, and in it everybody; the exit status."""
+    """Sees that every row is there, and in it everybody, and the goals that depend on no speed; the exit status."""
     results = json.loads((HERE / ".build" / "results.json").read_text())
     rows = {row["key"]: row for row in results["rows"]}
     wrong = list(results["failures"]) + readme.differences()
@@ -137,6 +137,7 @@ def check(context, parts):
             wrong.append(f"there is no row {key!r}")
         elif rows[key]["missing"] or len(rows[key]["figures"]) < 2:
             wrong.append(f"{key}: {rows[key]['missing'] or 'too few figures'}")
+    wrong += goals.missed(context.rows)
     for line in wrong:
         print(f"bench: {line}", file=sys.stderr)
     print("The benchmark does not work." if wrong else f"The benchmark works: {len(rows)} rows.")

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+
 /// The name of a notification: 1 to 511 bytes of UTF-8 without NUL, compared byte by byte. The module NotifyBus has the
 /// public form, and says what is special about some names.
 package struct NotifyName: Hashable, Sendable, CustomStringConvertible {
@@ -70,9 +72,10 @@ package struct NotifyName: Hashable, Sendable, CustomStringConvertible {
         // Contiguous in every name: see the initializers.
         left.utf8.withContiguousStorageIfAvailable { left in
             right.utf8.withContiguousStorageIfAvailable { right in
-                guard left.count == right.count else { return false }
-                for index in 0..<left.count where left[index] != right[index] { return false }
-                return true
+                guard left.count == right.count, let one = left.baseAddress, let other = right.baseAddress else {
+                    return false
+                }
+                return memcmp(one, other, left.count) == 0
             } ?? false
         } ?? false
     }
@@ -106,11 +109,13 @@ package struct NotifyName: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func fault(in bytes: UnsafeRawBufferPointer) -> String? {
-        if bytes.isEmpty { return "The name is empty; it must have 1 to \(maximumLength) bytes." }
+        guard let start = bytes.baseAddress, !bytes.isEmpty else {
+            return "The name is empty; it must have 1 to \(maximumLength) bytes."
+        }
         if bytes.count > maximumLength {
             return "The name has \(bytes.count) bytes; at most \(maximumLength) are allowed."
         }
-        if bytes.contains(0) { return "The name contains a NUL byte, which is not allowed." }
+        if memchr(start, 0, bytes.count) != nil { return "The name contains a NUL byte, which is not allowed." }
         return nil
     }
 }

@@ -9,6 +9,9 @@ package import NotifyNames
 ///
 /// A ``Handshake`` opens it. Messages sent earlier wait until the bus has authenticated it.
 ///
+/// What is read or counted for each post is a private variable, here and in what this is made of: the compiler omits the
+/// run-time check for exclusive access only if no other module can reach the variable itself.
+///
 /// It is used by one thread at a time, which its owner ensures.
 package final class BusConnection {
     /// How much may be queued for writing, in bytes. A bus that is reading accepts much more than this in a second.
@@ -87,7 +90,7 @@ package final class BusConnection {
         // Even after a hang-up, the data that the bus had sent before is still there, and is read to its end.
         guard events & ~Int16(POLLOUT) != 0, let count = reader.fill(from: descriptor) else { return }
         if count == 0 { hasEnded = true }
-        readCount &+= UInt64(count)
+        received &+= UInt64(count)
     }
 
     /// Whether another process goes on reading with a duplicate of the socket.
@@ -190,7 +193,8 @@ package final class BusConnection {
     package var waitingCount: Int { output.count }
 
     /// How many bytes have been read so far.
-    package private(set) var readCount: UInt64 = 0
+    package var readCount: UInt64 { received }
+    private var received: UInt64 = 0
 
     /// Asked about a call of which only the header has come, and that is long; if it is refused, it is not kept.
     package var refusesCall: ((BusMessage) -> Bool)? {
@@ -226,7 +230,7 @@ package final class BusOutput {
     private var pieces: [Piece] = []
     /// How much of the first piece has been written.
     private var head = 0
-    package private(set) var count = 0
+    private var waiting = 0
     /// Since when the socket has accepted nothing; nil if nothing is queued.
     private(set) var stalledSince: MonotonicTime?
     /// Whether the other side has stopped reading. Its remaining messages are still read.
@@ -238,7 +242,9 @@ package final class BusOutput {
         for piece in pieces { piece.descriptors.forEach { Glibc.close($0) } }
     }
 
-    package var isEmpty: Bool { count == 0 }
+    /// How many bytes are queued.
+    package var count: Int { waiting }
+    package var isEmpty: Bool { waiting == 0 }
     /// How many bytes are in memory.
     package var size: Int { pieces.reduce(0) { $0 + $1.bytes.count } }
 
@@ -265,7 +271,7 @@ package final class BusOutput {
             }
             if isEmpty { stalledSince = .now }
             pieces.append(Piece(bytes: Array(rest), descriptors: duplicates))
-            count += rest.count
+            waiting += rest.count
         }
         return true
     }
@@ -279,7 +285,7 @@ package final class BusOutput {
         } else {
             pieces.append(Piece(bytes: Array(bytes), descriptors: []))
         }
-        count += bytes.count
+        waiting += bytes.count
     }
 
     package func flush(to socket: Int32) {
@@ -300,7 +306,7 @@ package final class BusOutput {
                 pieces[0].descriptors = []
             }
             head += sent
-            count -= sent
+            waiting -= sent
             stalledSince = isEmpty ? nil : .now
             if head == total {
                 pieces.removeFirst()
@@ -312,7 +318,7 @@ package final class BusOutput {
     private func removeAll() {
         for piece in pieces { piece.descriptors.forEach { Glibc.close($0) } }
         pieces = []
-        (head, count) = (0, 0)
+        (head, waiting) = (0, 0)
         stalledSince = nil
     }
 

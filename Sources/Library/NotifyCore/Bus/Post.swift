@@ -116,8 +116,12 @@ final class PostCache {
 
     func keep(_ name: NotifyName, from sender: UnsafePointer<CChar>, _ message: UnsafeRawBufferPointer) {
         guard message.count <= PostCache.longest else { return }
+        // Moved out meanwhile, as the observers of a topic are.
+        var places = places
+        self.places = []
         if places.isEmpty { places = Array(repeating: nil, count: PostCache.placeCount) }
         places[PostCache.place(of: message)] = Post(name, from: sender, message)
+        self.places = places
     }
 
     func removeAll() { places = [] }

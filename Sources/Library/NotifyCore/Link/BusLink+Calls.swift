@@ -227,7 +227,7 @@ extension BusLink {
 
     /// Ends the calls that were not answered in time.
     func endLateQuestions() {
-        guard let answerLimit, let first = questions.deadline, first <= .now else { return }
+        guard let answerLimit, let questionDeadline, questionDeadline <= .now else { return }
         for question in questions.takeLate(at: .now) {
             question(.failure(.noAnswer(within: answerLimit)))
         }

@@ -35,12 +35,19 @@ package final class BusLink {
     /// How long the called peer may take to answer, in milliseconds, unless the call says otherwise; nil means forever.
     package let answerLimit: Int64?
     /// Called for everything that is not a post. Set before the connection is opened; `end` lets go of it.
-    package var peer: (any BusPeer)?
+    package var peer: (any BusPeer)? {
+        get { handler }
+        set { handler = newValue }
+    }
+    /// Private, for the reason that ``BusConnection`` gives.
+    private var handler: (any BusPeer)?
     /// Hears names on the connection, and owns it; nil if no names are heard.
     unowned var hearer: (any BusHearer)?
     private(set) var phase = Phase.closed
     private var retry = BackOff()
-    var questions = BusCalls<Question>()
+    var questions = BusCalls<Question>() { didSet { questionDeadline = questions.deadline } }
+    /// When the next call ends without a reply.
+    private(set) var questionDeadline: MonotonicTime?
     /// Why there is no connection.
     private(set) var lossError: NotifyBusError?
     private(set) var connection: BusConnection?
@@ -75,14 +82,14 @@ package final class BusLink {
             PollRequest(
                 descriptor: descriptor,
                 events: connection?.events ?? 0,
-                deadline: .earlier(questions.deadline, .earlier(peer?.deadline, stallDeadline))
+                deadline: .earlier(questionDeadline, .earlier(peer?.deadline, stallDeadline))
             )
         }
     }
 
     /// When a bus that accepts nothing counts as lost.
     private var stallDeadline: MonotonicTime? {
-        guard let limit = peer?.stallLimit, let since = connection?.stalledSince else { return nil }
+        guard let since = connection?.stalledSince, let limit = peer?.stallLimit else { return nil }
         return since + limit
     }
 

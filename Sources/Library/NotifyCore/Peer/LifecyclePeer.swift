@@ -27,10 +27,12 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     let relayed = RelayStanding()
     let contact = Monitor(AgentContact.unknown)
     /// Until when the agent must have answered.
-    private var limit: MonotonicTime?
+    private var limit: MonotonicTime? { didSet { noteDeadline() } }
     /// When an agent that has refused this program is asked again, and which one: its user may have had too much pending.
     /// Also when the bus is asked again to start a relay.
-    private var retry = BackOff(first: 250, last: 60_000)
+    private var retry = BackOff(first: 250, last: 60_000) { didSet { noteDeadline() } }
+    /// The earlier of both. The leader reads it before each sleep, without a check for exclusive access.
+    private(set) var deadline: MonotonicTime?
     private var refusedBy = ""
     /// Where the program registers.
     private(set) var service = LifecycleService.agent
@@ -57,7 +59,7 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
         receiver.delegate = self
     }
 
-    var deadline: MonotonicTime? { .earlier(limit, retry.time) }
+    private func noteDeadline() { deadline = .earlier(limit, retry.time) }
 
     var keepsConnection: Bool { states.isFollowed || states.current == .suspended || !held.isEmpty }
 
