@@ -96,7 +96,7 @@ struct LaunchSessionTests {
               done
               within 'lines heard && ((lines >= 4))' || { echo "round $round: too few"; cat "$HOME/heard"; notify-lifecycle launches --json; break; }
               # The agent says everything that it has to say before it answers.
-              notify-lifecycle list >/dev/null
+              notify-lifecycle list >/dev/null || { echo "round $round: no answer"; cat "$HOME/agent.log"; break; }
               echo com.example.end >&5
               within '[[ $(notify-lifecycle launches -q) == *" idle "* ]]' || { echo "round $round: not idle"; break; }
               # Names that are posted while it registers may be heard twice.
