@@ -26,7 +26,7 @@ final class UserSession: Sendable {
         )
         let folder = try productPath("notify-agent").split(separator: "/").dropLast().joined(separator: "/")
         // Neither waiting nor counting lines starts a process: tests do both hundreds of times. A busy machine may need longer
-        // for an answer than a person would wait.
+        // for an answer than a person would wait, but less than the 25 seconds for which an agent waits for a lost answer.
         try? process.writeInput(
             """
             export PATH="/\(folder):$PATH"
@@ -34,7 +34,7 @@ final class UserSession: Sendable {
             pause() { read -rt "$1" -u "$silence" || true; }
             lines() { local all=(); mapfile -t all 2>/dev/null <"$HOME/$1"; lines=${#all[@]}; }
             has() { lines "$1" 2>/dev/null && ((lines == $2)); }
-            notify-lifecycle() { command notify-lifecycle --timeout 2m "$@"; }
+            notify-lifecycle() { command notify-lifecycle --timeout 20s "$@"; }
 
             """
         )
