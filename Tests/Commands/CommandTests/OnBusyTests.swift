@@ -21,13 +21,13 @@ import Testing
         lines.map { $0.hasPrefix("begin ") ? String($0.prefix(7)) : $0 }
     }
 
-    /// The process id that the command for a name printed.
-    private func processID(_ name: String, of command: RunningCommand) throws -> pid_t {
+    /// The process that the command for a name said it is.
+    private func process(_ name: String, of command: RunningCommand) throws -> ProcessIdentity {
         let beginning = "begin \(name) "
         try command.waitForOutput(containing: beginning)
         let lines = try command.waitForOutput(containing: "\n").split(separator: "\n")
         let line = try #require(lines.last { $0.hasPrefix(beginning) })
-        return try #require(pid_t(line.dropFirst(beginning.count)))
+        return ProcessIdentity(try #require(pid_t(line.dropFirst(beginning.count))))
     }
 
     @Test(arguments: anyBusKind(), [[], ["--on-busy", "queue"], ["--on-busy=queue"]])
@@ -128,7 +128,7 @@ import Testing
         try waiting.writeInput("1\n")
         try #require(waitUntil { children(of: waiting.pid, named: "notify-wait").isEmpty })
         try center.postOnceConnected("b")
-        _ = try processID("b", of: waiting)
+        _ = try process("b", of: waiting)
         try waiting.writeInput("2\n")
         let result = try waiting.wait()
         #expect(result.status == 0)
@@ -144,14 +144,14 @@ import Testing
         let waiting = try start(on: bus, ["-n3", "--on-busy", "restart"], script)
         let center = bus.makeCenter()
         try center.postOnceConnected("a")
-        let first = try processID("a", of: waiting)
+        let first = try process("a", of: waiting)
         try center.postOnceConnected("b")
-        let second = try processID("b", of: waiting)
-        #expect(waitUntil { processState(first) ?? "Z" == "Z" })
+        let second = try process("b", of: waiting)
+        #expect(waitUntil { first.hasEnded })
         try center.postOnceConnected("c")
-        let third = try processID("c", of: waiting)
-        #expect(waitUntil { processState(second) ?? "Z" == "Z" })
-        #expect(processState(third) != nil)
+        let third = try process("c", of: waiting)
+        #expect(waitUntil { second.hasEnded })
+        #expect(!third.hasEnded)
         try waiting.writeInput("line\n")
         let result = try waiting.wait()
         #expect(result.status == 0, "to be restarted is no failure")
@@ -167,7 +167,7 @@ import Testing
             // Only the line ends it, or a signal after a while.
             let waiting = try start(on: bus, ["-n", "4", "--on-busy", "restart"], "trap '' TERM; \(Self.script)")
             try center.postOnceConnected("a")
-            _ = try processID("a", of: waiting)
+            _ = try process("a", of: waiting)
             for name in ["b", "a", "c"] { try center.postOnceConnected(NotifyName(name)) }
             // Names are printed as they arrive. Now all have arrived, and the first command is still running.
             try waiting.waitForOutput(containing: "\nc\n")
@@ -187,11 +187,11 @@ import Testing
         let waiting = try start(on: bus, ["-n2", "--on-busy", "restart"], script)
         let center = bus.makeCenter()
         try center.postOnceConnected("a")
-        let first = try processID("a", of: waiting)
+        let first = try process("a", of: waiting)
         try center.postOnceConnected("b")
         let result = try waiting.wait()
         #expect(result.status == 0)
-        #expect(processState(first) == nil)
+        #expect(first.hasEnded)
         #expect(!result.output.contains("end"))
     }
 
@@ -202,13 +202,13 @@ import Testing
             let waiting = try start(on: bus, ["-n2"])
             let center = bus.makeCenter()
             try center.postOnceConnected("a")
-            let child = try processID("a", of: waiting)
+            let child = try process("a", of: waiting)
             try center.postOnceConnected("b")
             try waiting.waitForOutput(containing: "\nb\n")
             waiting.send(signal: signal)
             let result = try waiting.wait()
             #expect(result.status == status)
-            #expect(waitUntil { processState(child) ?? "Z" == "Z" })
+            #expect(waitUntil { child.hasEnded })
             #expect(!result.output.contains("begin b") && !result.output.contains("end"))
         }
     }

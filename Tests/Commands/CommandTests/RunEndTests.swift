@@ -47,14 +47,12 @@ import Testing
         else { throw TestSupportError("Cannot write \(path): error \(errno)") }
     }
 
-    /// The numbers of all that has been at work, once there are as many.
-    private func workers(_ count: Int, of waiting: RunningCommand) throws -> [pid_t] {
+    /// What is at work, once as many have been.
+    private func worker(_ count: Int, of waiting: RunningCommand) throws -> ProcessIdentity {
         let lines = try waiting.waitForOutputLines(count)
-        #expect(!lines.contains("two at once"))
-        return lines.compactMap { $0.hasPrefix("begin ") ? pid_t($0.dropFirst(6)) : nil }
+        #expect(lines.count == count && lines.allSatisfy { $0.hasPrefix("begin ") }, "\(lines)")
+        return ProcessIdentity(try #require(lines.last.flatMap { pid_t($0.dropFirst("begin ".count)) }))
     }
-
-    private func isGone(_ process: pid_t) -> Bool { processState(process) ?? "Z" == "Z" }
 
     @Test(arguments: anyBusKind(), lines)
     func `restart begins the next run when nothing is left of the last one`(kind: BusKind, line: String) throws {
@@ -62,11 +60,13 @@ import Testing
         let folder = try TemporaryFolder()
         let waiting = try start(line, ["--on-busy", "restart"], on: bus, in: folder)
         let center = bus.makeCenter()
+        var workers: [ProcessIdentity] = []
         for count in 1...4 {
             try center.postOnceConnected("a")
-            let workers = try workers(count, of: waiting)
-            #expect(workers.count == count)
-            #expect(workers.dropLast().allSatisfy(isGone))
+            let worker = try worker(count, of: waiting)
+            #expect(!worker.hasEnded)
+            #expect(workers.filter { !$0.hasEnded }.isEmpty)
+            workers.append(worker)
         }
         waiting.send(signal: SIGTERM)
         let result = try waiting.wait()
@@ -81,16 +81,16 @@ import Testing
         let waiting = try start(line, ["--on-busy", "restart"], on: bus, in: folder, isStubborn: true)
         let center = bus.makeCenter()
         try center.postOnceConnected("a")
-        let first = try workers(1, of: waiting)
+        let first = try worker(1, of: waiting)
         let start = ContinuousClock.now
         try center.postOnceConnected("a")
-        let second = try workers(2, of: waiting)
+        let second = try worker(2, of: waiting)
         #expect(ContinuousClock.now - start >= .milliseconds(4_900))
-        #expect(isGone(first[0]))
+        #expect(first.hasEnded)
         waiting.send(signal: SIGTERM)
         waiting.send(signal: SIGTERM)
         #expect(try waiting.wait().status == 143)
-        #expect(isGone(second[1]))
+        #expect(second.hasEnded)
     }
 
     @Test(arguments: [#""$WORK"; true"#, #"setsid -f "$WORK""#], [false, true])
@@ -99,10 +99,10 @@ import Testing
         let folder = try TemporaryFolder()
         let waiting = try start(line, [], on: bus, in: folder, isStubborn: isStubborn)
         try bus.makeCenter().postOnceConnected("a")
-        let worker = try workers(1, of: waiting)[0]
+        let worker = try worker(1, of: waiting)
         waiting.send(signal: SIGTERM)
         #expect(try waiting.wait(timeout: .seconds(5) + .patience).status == 143)
-        #expect(isGone(worker))
+        #expect(worker.hasEnded)
     }
 
     @Test(arguments: anyBusKind())
@@ -130,13 +130,14 @@ import Testing
         let then = "exec 3<&0; setsid sh -c 'echo server $$; read line <&3' & exit 0"
         let waiting = try bus.startWaiting(["a", "--then", then, "--", "true"], input: .pipe)
         let line = try waiting.waitForOutput(containing: "\n")
-        let server = try #require(pid_t(line.dropFirst("server ".count).dropLast()))
+        let server = ProcessIdentity(try #require(pid_t(line.dropFirst("server ".count).dropLast())))
+        let waiter = ProcessIdentity(waiting.pid)
         try bus.makeCenter().postOnceConnected("a")
-        try #require(waitUntil { isGone(waiting.pid) })
-        #expect(!isGone(server))
+        try #require(waitUntil { waiter.hasEnded })
+        #expect(!server.hasEnded)
         waiting.closeInput()
         #expect(try waiting.wait().status == 0)
-        #expect(waitUntil { isGone(server) })
+        #expect(waitUntil { server.hasEnded })
     }
 
     @Test(arguments: anyBusKind())
@@ -147,9 +148,10 @@ import Testing
         try waiting.waitForOutput(containing: "begin\n")
         let keeper = try #require(children(of: waiting.pid, named: "notify-wait").first)
         #expect(openFiles(of: keeper).count == 1, "only what says how the command has ended")
+        let kept = ProcessIdentity(keeper)
         waiting.send(signal: SIGKILL)
         waiting.closeInput()
-        #expect(waitUntil { isGone(keeper) })
+        #expect(waitUntil { kept.hasEnded })
         _ = try waiting.wait()
     }
 }

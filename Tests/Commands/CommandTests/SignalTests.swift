@@ -57,11 +57,11 @@ import Testing
         // None of these shells passes a signal on, and what they start in the background ignores some signals.
         let script = #"sleep 1000 & echo $!; sh -c 'sleep 1000 & echo $!; echo $$; wait'; true"#
         let waiting = try bus.startWaiting(["-f", "a", "--then", script])
-        let started = try waiting.waitForOutputLines(3).compactMap { pid_t($0) }
+        let started = try waiting.waitForOutputLines(3).compactMap { pid_t($0).map(ProcessIdentity.init) }
         #expect(started.count == 3)
         waiting.send(signal: signal)
         #expect(try waiting.wait().status == 128 + signal)
-        #expect(started.filter { processState($0) ?? "Z" != "Z" } == [])
+        #expect(started.filter { !$0.hasEnded }.isEmpty)
     }
 
     @Test(arguments: anyBusKind())
@@ -72,13 +72,13 @@ import Testing
         )
         try bus.makeCenter().postOnceConnected("a")
         try waiting.waitForOutput(containing: "began\n")
-        let child = try #require(runs(of: waiting.pid, named: "sh").first)
+        let child = ProcessIdentity(try #require(runs(of: waiting.pid, named: "sh").first))
         waiting.send(signal: SIGTERM)
         try waiting.waitForOutput(containing: "told\n")
         waiting.send(signal: SIGINT)
         let result = try waiting.wait(timeout: .patience)
         #expect(result.status == 143 && !result.exitedNormally)
-        #expect(waitUntil { processState(child) ?? "Z" == "Z" })
+        #expect(waitUntil { child.hasEnded })
     }
 
     @Test(arguments: anyBusKind())

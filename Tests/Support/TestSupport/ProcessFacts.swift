@@ -66,6 +66,27 @@ public func processState(_ pid: pid_t) -> Character? {
     processStat(pid) { $0.state }
 }
 
+/// A process, known by its number and by when it has started: another process may have the same number soon.
+public struct ProcessIdentity: Sendable, CustomStringConvertible {
+    private let pid: pid_t
+    /// In ticks; nil if there was no such process.
+    private let startTime: UInt64?
+
+    /// The process that has this number now.
+    public init(_ pid: pid_t) {
+        self.pid = pid
+        startTime = processStat(pid) { $0.startTime } ?? nil
+    }
+
+    /// Whether it has ended; it need not have been reaped.
+    public var hasEnded: Bool {
+        processStat(pid) { $0.state == "Z" || $0.startTime != startTime } ?? true
+    }
+
+    /// Its number.
+    public var description: String { "process \(pid)" }
+}
+
 /// The real, effective and saved user id of a process; empty if it is gone.
 public func userIDs(of pid: pid_t) -> [UInt32] {
     for line in (try? readFile("/proc/\(pid)/status"))?.split(separator: "\n") ?? [] where line.hasPrefix("Uid:") {
@@ -87,6 +108,14 @@ private struct ProcessStat {
     let name: UnsafeRawBufferPointer
     let state: Character
     let parent: pid_t
+    /// What comes after the parent.
+    let others: Slice<UnsafeRawBufferPointer>
+
+    var startTime: UInt64? {
+        // It is field 22, and the first of these is field 5.
+        let fields = others.split(separator: UInt8(ascii: " "), maxSplits: 18)
+        return fields.count > 17 ? UInt64(String(decoding: fields[17], as: UTF8.self)) : nil
+    }
 }
 
 /// Passes on what stat says about a process, if there is one. Without a string: a look for children reads all of /proc.
@@ -102,10 +131,12 @@ private func processStat<Result>(_ pid: pid_t, _ body: (ProcessStat) -> Result) 
         guard let open = line.firstIndex(of: UInt8(ascii: "(")), let close = line.lastIndex(of: UInt8(ascii: ")")),
             close + 4 < line.count
         else { return nil }
-        let digits = line[(close + 4)...].prefix { $0 != UInt8(ascii: " ") }
+        let fields = line[(close + 4)...]
+        let digits = fields.prefix { $0 != UInt8(ascii: " ") }
         guard let parent = pid_t(String(decoding: digits, as: UTF8.self)) else { return nil }
         let name = UnsafeRawBufferPointer(rebasing: line[(open + 1)..<close])
-        return body(ProcessStat(name: name, state: Character(UnicodeScalar(line[close + 2])), parent: parent))
+        let state = Character(UnicodeScalar(line[close + 2]))
+        return body(ProcessStat(name: name, state: state, parent: parent, others: fields[digits.endIndex...]))
     }
 }
 
