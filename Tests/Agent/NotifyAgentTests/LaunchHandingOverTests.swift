@@ -127,7 +127,10 @@ struct LaunchHandingOverTests {
             timeout: .seconds(600)
         )
         guard try allTookOver(session) else { return try endAgent(session, way) }
-        try session.until("lines runs && ((lines >= \(count)))")
+        try session.until(
+            "lines runs && ((lines >= \(count)))",
+            orSay: #"for ((i = 0; i < \#(count); i++)); do grep -qx $i "$HOME/runs" || echo "not started: e$i"; done"#
+        )
         // Entries that are idle have been started as often as they ever will be.
         try session.until(
             "notify-lifecycle launches -q >\"$HOME/list\" && [[ $(grep -c ' idle ' \"$HOME/list\") == \(count) ]]"

@@ -114,12 +114,15 @@ final class UserSession: Sendable {
     }
 
     /// Waits until a shell condition is true.
-    func until(_ condition: String, _ comment: String = "", timeout: Int = 120) throws {
+    ///
+    /// - Parameter explanation: a command that says what is missing if it does not become true.
+    func until(_ condition: String, orSay explanation: String = ":", timeout: Int = 120) throws {
         try shell(
             """
             end=$((SECONDS + \(timeout)))
             until { \(condition); } 2>/dev/null || ((SECONDS >= end)); do pause 0.05; done
-            ((SECONDS < end)) || { \(condition); } || { notify-lifecycle launches -v; cat "$HOME/agent.log"; false; }
+            ((SECONDS < end)) || { \(condition); } ||
+              { notify-lifecycle launches -v; tail -n +1 "$HOME"/agent*log; \(explanation); false; }
             """,
             timeout: .seconds(timeout + 30)
         )
