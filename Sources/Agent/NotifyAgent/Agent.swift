@@ -53,7 +53,7 @@ package final class Agent: CallHandler, PostListener {
     /// Whether this agent ends, or another one has taken over the name: it begins nothing any more.
     var isOver = false
     var inheritance = Inheritance.none
-    var handingOver = HandingOver.no
+    var handingOver = HandingOver()
 
     /// - Parameter loop: of the thread on which everything of the agent lives.
     init(
@@ -313,7 +313,7 @@ package final class Agent: CallHandler, PostListener {
     ///
     /// - Parameter completion: called once the bus has seen to everything.
     func end(then completion: @escaping () -> Void) {
-        if handingOver == .done { return completion() }
+        if handingOver.stage == .done { return completion() }
         end(keeping: [])
         link.callBus("GetId", []) { _ in completion() }
     }
@@ -323,7 +323,7 @@ package final class Agent: CallHandler, PostListener {
         isOver = true
         sources.end()
         handle(Event.ending(keeping: kept))
-        if handingOver == .done { relaying.retire() } else { relaying.close() }
+        if handingOver.stage == .done { relaying.retire() } else { relaying.close() }
     }
 }
 

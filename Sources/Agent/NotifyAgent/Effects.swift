@@ -152,7 +152,8 @@ extension Agent {
         logger.notice("parking", metadata: ["connection": "\(name)", "process": "\(process.pid)"])
         // From here on posts set bits; earlier ones are in the stream before the mark.
         send(ObserverInterface.Mark(id.number), to: name)
-        if !sockets.drain(id, process, agent: link.uniqueName) { handle(.drained(id)) }
+        guard let stream = sockets.drain(id, process, agent: link.uniqueName) else { return handle(.drained(id)) }
+        link.callBus("GetId", []) { _ in stream.markIsRouted() }
     }
 
     /// The stream of a parked connection has been read.

@@ -222,6 +222,7 @@ package struct Coordinator {
         case .inherit(let heritage, let processes): inherit(heritage, processes)
         case .heritageIsPartial: heritageIsPartial()
         case .hearForRelayed: hearForRelayed()
+        case .leaveToRelay: leaveToRelay()
         case .relayHears(let name): relayHears(for: name)
         case .relayHearsAll(let name): hasToldAll(name)
         case .heritageIsOld: nameStates.forgetAll { observedNames.containsExactly($0) }

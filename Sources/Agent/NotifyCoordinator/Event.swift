@@ -97,6 +97,8 @@ package enum Event: Sendable {
     case heritageIsPartial
     /// The agent is about to hand over: from now on it hears prefixes itself for programs that hear them by the relay.
     case hearForRelayed
+    /// It does not hand over after all.
+    case leaveToRelay
     /// The relay hears from now on what this connection has registered, or has added.
     case relayHears(String)
     /// That was some time ago: this connection has told all that it observes.

@@ -33,7 +33,6 @@ struct LaunchTable {
             TextTable.Column("LAST", minimum: 8, dropOrder: 2),
         ]
         let rows = entries.map { entry in
-            let isWrong = entry.state == "broken" || entry.state == "off"
             let style: TextStyle? =
                 switch entry.state {
                 case "running": .good
@@ -44,7 +43,7 @@ struct LaunchTable {
                 LaunchTable.cell(entry.name), LaunchTable.cell(entry.program),
                 TextTable.Cell(Printable.text(entry.state), style), LaunchTable.cell(String(entry.starts)),
                 LaunchTable.cell(String(entry.failures)), LaunchTable.cell(String(entry.due)),
-                LaunchTable.cell(isWrong ? entry.reason : entry.result),
+                LaunchTable.cell(entry.reason.isEmpty ? entry.result : entry.reason),
             ]
         }
         let table = TextTable(columns, rows)

@@ -154,7 +154,20 @@ import Testing
             mark: 1,
             bounds: ParkedStream.Bounds(time: 0)
         )
+        #expect(!silent.isStuck() && !silent.readSome())
+        silent.markIsRouted()
         #expect(silent.isStuck() && silent.readSome())
+    }
+
+    @Test func `a bus that is slow to put the mark into a stream is waited for`() throws {
+        var pair: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
+        defer { close(pair[1]) }
+        let stream = ParkedStream(socket: pair[0], process: nil, agent: ":1.1", mark: 1)
+        #expect((0..<10).allSatisfy { _ in !stream.isStuck() })
+        stream.markIsRouted()
+        // The bus has let go of it, or nobody will ever see it.
+        #expect((0..<3).map { _ in stream.isStuck() } == [false, false, true])
     }
 
     @Test func `the stream of a process that has continued is not waited for`() throws {

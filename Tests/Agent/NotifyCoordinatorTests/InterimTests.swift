@@ -70,6 +70,24 @@ import Testing
         #expect(world.coordinator.hearsForRelayed && world.coordinator.interimAdditions == 2)
     }
 
+    @Test func `an agent that stays leaves to its relay what it has begun to hear, and nothing else`() throws {
+        var world = inherit(Heritage.Relayed(name: ":1.9", user: 1000, prefixes: [NamePrefix("b.")], pending: ["b.x"]))
+        _ = try register(&world, prefixes: ["a."])
+        for _ in 0..<3 {
+            world.send(.hearForRelayed)
+            world.settle()
+            world.send(.posted("a.x"))
+            world.send(.leaveToRelay)
+            world.settle()
+            #expect(world.prefixRules == [NamePrefix("b.")])
+            #expect(world.coordinator.heritage.relayed.map(\.pending) == [["b.x"]])
+        }
+        world.send(.hearForRelayed)
+        world.settle()
+        #expect(world.coordinator.heritage.relayed.map(\.name) == [":1.9", ":1.1"])
+        #expect(world.coordinator.heritage.relayed.map(\.pending) == [["b.x"], []])
+    }
+
     @Test func `the next agent has taken over once it hears for them`() throws {
         var world = World()
         var heritage = Heritage()

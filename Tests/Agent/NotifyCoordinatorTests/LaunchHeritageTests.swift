@@ -40,7 +40,7 @@ import Testing
         world.post()
         #expect(world.starts.isEmpty && world.launcher.isAtRest)
         for _ in 0..<3 {
-            let left = world.launcher.heritage(unrequested: [])
+            let left = world.launcher.heritage
             #expect(left.map(\.due) == [[Self.name]])
             world = successor(left)
         }
@@ -53,24 +53,57 @@ import Testing
         #expect(world.starts.count == 1 && world.state == "idle")
     }
 
-    @Test func `a start that was requested is not handed over, and what came since is`() {
+    @Test func `a start that was accepted is not handed over, and what came since is`() {
         var world = LauncherWorld()
         world.post()
         #expect(world.starts.count == 1 && !world.launcher.isAtRest)
-        let waiting = world.launcher.heritage(unrequested: [world.id])
+        let waiting = world.launcher.heritage
         #expect(waiting.map(\.due) == [[Self.name]])
+        world.take(.accepted(world.id, number: 1))
         world.take(.activity(world.id, true))
         #expect(world.launcher.isAtRest)
-        let running = world.launcher.heritage(unrequested: [])
+        let running = world.launcher.heritage
         #expect(running.map(\.due) == [[]] && running.map(\.missed) == [[Self.name]])
         world.post()
-        #expect(world.launcher.heritage(unrequested: []).map(\.due) == [[Self.name]])
-        var next = successor(world.launcher.heritage(unrequested: []))
+        #expect(world.launcher.heritage.map(\.due) == [[Self.name]])
+        var next = successor(world.launcher.heritage)
         next.take(.activity(next.id, true))
         #expect(next.starts.isEmpty && next.state == "running")
         // It was not told of it yet.
         next.take(.observes(ConnectionID(7), [next.id], Subjects(names: [Self.name]), isNew: false))
         #expect(next.delivered == [Self.name] && next.launcher.reports[0].due == 0)
+    }
+
+    @Test func `an agent that is about to leave starts nothing, and does so if it stays`() {
+        for settle: Int64 in [0, 1_000] {
+            var world = LauncherWorld { $0.settle = settle }
+            world.take(.holdBack(true))
+            world.post()
+            world.wait(10_000)
+            #expect(world.starts.isEmpty && world.state == "idle" && world.launcher.isAtRest)
+            #expect(world.launcher.heritage.map(\.due) == [[Self.name]])
+            world.take(.holdBack(false))
+            world.wait(10_000)
+            #expect(world.starts.count == 1)
+        }
+        // The same for one that is added meanwhile.
+        var world = LauncherWorld()
+        world.take(.holdBack(true))
+        var entry = LaunchEntry(title: "b", action: Self.unit)
+        entry.subjects.names = [Self.name]
+        world.take(.load([entry]))
+        world.take(.activity(LaunchID(2), false))
+        world.take(.heard(Self.name, [LaunchID(2)]))
+        #expect(world.starts.isEmpty && world.launcher.reports[0].due == 1)
+    }
+
+    @Test func `a command whose start may have to be tried again is not at rest`() {
+        var world = LauncherWorld { $0.action = .command(["true"]) }
+        world.post()
+        world.take(.activity(world.id, true))
+        #expect(!world.launcher.isAtRest)
+        world.end()
+        #expect(world.launcher.isAtRest)
     }
 
     @Test func `what a running program has heard itself does not start it again, unless it has exited`() {
@@ -98,7 +131,7 @@ import Testing
             left.heard.names = ["com.example.c"]
         }
         let world = successor([left], at: 10) { $0.subjects.names = [Self.name, LauncherWorld.other, "com.example.c"] }
-        #expect(world.launcher.heritage(unrequested: []) == [left])
+        #expect(world.launcher.heritage == [left])
     }
 
     @Test func `what was left is nothing to an entry that says something else now`() {
@@ -132,20 +165,22 @@ import Testing
         let next = successor([left]) { entry in
             entry.subjects = Subjects(names: [name, LauncherWorld.other], prefixes: [prefix])
         }
-        #expect(next.launcher.heritage(unrequested: []).map(\.heard) == [Subjects(names: [name], prefixes: [prefix])])
+        #expect(next.launcher.heritage.map(\.heard) == [Subjects(names: [name], prefixes: [prefix])])
     }
 
     @Test func `an entry that is off leaves nothing, as nothing is known of its program any more`() {
         let left = heritage { ($0.heard.names, $0.recentStarts) = ([Self.name], [5]) }
         var world = successor([left], at: 10)
-        #expect(world.launcher.heritage(unrequested: []) == [left])
-        world.take(.manager(obstacle: "gone"))
-        #expect(world.launcher.heritage(unrequested: []).isEmpty)
+        #expect(world.launcher.heritage == [left])
+        var entry = world.launcher.entries[0].1
+        entry.isEnabled = false
+        world.take(.load([entry]))
+        #expect(world.launcher.heritage.isEmpty)
     }
 
     @Test func `what programs hear is handed over in bounded number`() throws {
         let names = Set(try (0..<262_200).map { try NotifyName("com.example.n\($0)") })
         let next = successor([heritage { $0.heard.names = names }]) { $0.subjects.names = names }
-        #expect(next.launcher.heritage(unrequested: []).map(\.heard.names.count) == [262_144])
+        #expect(next.launcher.heritage.map(\.heard.names.count) == [262_144])
     }
 }

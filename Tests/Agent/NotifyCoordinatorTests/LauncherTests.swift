@@ -112,32 +112,64 @@ import Testing
         #expect(world.launcher.isEmpty && world.heard.isEmpty && world.attachments == 0)
     }
 
-    @Test func `nothing is due any more when the service manager is gone`() {
-        var world = LauncherWorld { $0.onBusy = .restart }
-        world.post()
-        world.take(.activity(world.id, true))
-        world.end()
-        world.post()
-        world.take(.manager(obstacle: "gone"))
-        #expect(world.launcher.reports[0].due == 0 && world.heard.isEmpty && world.attachments == 0)
-        world.take(.manager(obstacle: nil))
-        world.take(.activity(world.id, false))
-        #expect(world.launcher.reports[0].due == 0)
+    @Test func `what is due while the service manager is away, or was before, is started when it is back`() {
+        for wasDue in [true, false] {
+            var world = LauncherWorld { $0.settle = wasDue ? 1_000 : 0 }
+            if wasDue { world.post() }
+            for reason in ["gone", "silent", "gone"] {
+                world.take(.manager(obstacle: reason))
+                #expect(world.state == "waking" && world.launcher.reports[0].reason == reason)
+                #expect(world.attachments == 0 && world.heard.names == [LauncherWorld.name])
+                world.post()
+                world.wait(100_000)
+                #expect(world.starts.isEmpty && world.launcher.reports[0].due == 1)
+            }
+            world.take(.manager(obstacle: nil))
+            #expect(world.attachments == 1 && world.starts.isEmpty && world.launcher.reports[0].reason.isEmpty)
+            world.take(.activity(world.id, false))
+            world.wait(100_000)
+            #expect(world.starts.count == 1)
+            world.runThrough()
+            #expect(world.starts.count == 1 && world.state == "idle" && world.launcher.reports[0].due == 0)
+        }
     }
 
-    @Test func `what was due when the service manager left starts nothing when it is back`() {
-        var world = LauncherWorld { $0.onBusy = .queue }
-        world.post()
-        world.take(.activity(world.id, true))
-        world.end()
-        world.post()
-        #expect(world.launcher.reports[0].due == 1)
-        world.take(.manager(obstacle: "gone"))
-        // Its sender was identified only now.
-        world.take(.heard(LauncherWorld.name, [world.id]))
-        world.take(.manager(obstacle: nil))
-        world.take(.activity(world.id, false))
-        #expect(world.launcher.reports[0].due == 0 && world.starts.count == 1)
+    @Test func `a start is requested again if the service manager had not accepted it when it went away`() {
+        for isAccepted in [true, false] {
+            var world = LauncherWorld { $0.limit = .init(starts: 1, window: 1_000) }
+            world.post()
+            if isAccepted { world.take(.accepted(world.id, number: 1)) }
+            world.take(.manager(obstacle: "gone"))
+            #expect(world.launcher.reports[0].due == (isAccepted ? 0 : 1))
+            // What the old one has said comes too late.
+            world.take(.ended(world.id, number: 1, .failed("gone")))
+            #expect(world.state == "waking" && world.complaints.isEmpty)
+            world.take(.manager(obstacle: nil))
+            world.take(.activity(world.id, isAccepted))
+            #expect(world.starts.map(\.number) == (isAccepted ? [1] : [1, 2]))
+            #expect(world.launcher.reports[0].starts == 1)
+        }
+    }
+
+    @Test func `what a running program hears while the service manager is away does not start it again`() {
+        for isRunning in [true, false] {
+            var world = LauncherWorld()
+            world.post()
+            world.take(.accepted(world.id, number: 1))
+            world.take(.activity(world.id, true))
+            world.end()
+            world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [LauncherWorld.name]), isNew: false))
+            #expect(world.heard.isEmpty)
+            world.take(.manager(obstacle: "gone"))
+            // It may end meanwhile.
+            world.post()
+            #expect(world.launcher.reports[0].due == 1)
+            world.take(.manager(obstacle: nil))
+            // It has registered before.
+            world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [LauncherWorld.name]), isNew: false))
+            world.take(.activity(world.id, isRunning))
+            #expect(world.launcher.reports[0].due == 0 && world.starts.count == (isRunning ? 1 : 2))
+        }
     }
 
     @Test func `it is busy from the post until the program has ended, and then says so`() {
@@ -396,8 +428,7 @@ import Testing
     }
 
     @Test func `without a service manager units are off with a reason, and work again once there is one`() {
-        var world = LauncherWorld()
-        world.take(.manager(obstacle: "there is none"))
+        var world = LauncherWorld(withManager: false)
         #expect(world.state == "off" && world.launcher.reports[0].reason == "there is none" && world.heard.isEmpty)
         world.take(.manager(obstacle: nil))
         world.take(.activity(world.id, false))

@@ -19,13 +19,13 @@ struct LauncherWorld {
     var attachments = 0
     let id = LaunchID(1)
 
-    init(_ change: (inout LaunchEntry) -> Void = { _ in }) {
+    init(withManager hasManager: Bool = true, _ change: (inout LaunchEntry) -> Void = { _ in }) {
         var entry = LaunchEntry(title: "a", action: .unit("a.service"))
         entry.subjects.names = [LauncherWorld.name]
         change(&entry)
-        take(.manager(obstacle: nil))
+        take(.manager(obstacle: hasManager ? nil : "there is none"))
         take(.load([entry]))
-        take(.activity(id, false))
+        if hasManager { take(.activity(id, false)) }
     }
 
     static let name: NotifyName = "com.example.a"

@@ -231,7 +231,7 @@ enum CoordinatorMachine {
         case 32: return .awaitChanges(choices.number())
         case 33, 34: return .alarm
         case 35: return .inherit(heritage(&choices), facts(&choices))
-        case 36: return choices.once(in: 2) ? .heritageIsOld : .heritageIsPartial
+        case 36: return choices.pick([.heritageIsOld, .heritageIsPartial, .hearForRelayed, .leaveToRelay])
         case 37: return .statesAreKept(connection)
         case 38: return .missed(connection, choices.names())
         case 39: return .additionWasRefused(from: sender)
@@ -301,7 +301,7 @@ enum LauncherMachine {
         let id = choices.pick(ids)
         let connection = ConnectionID(UInt64(choices.number(below: 3)))
         let begun = numbers.isEmpty || choices.once(in: 4) ? (id, choices.number()) : choices.pick(numbers)
-        switch choices.number(below: 19) {
+        switch choices.number(below: 20) {
         case 0: return .load(entries(&choices))
         case 1: return .manager(obstacle: choices.once(in: 3) ? "none" : nil)
         case 2, 3: return .subscribed(id, failure: choices.once(in: 6) ? "no" : nil)
@@ -315,6 +315,7 @@ enum LauncherMachine {
         case 14: return .marked(LaunchMark(connection, number: choices.number()))
         case 15: return .left(connection)
         case 16: return .conditions(id, hold: choices.once(in: 2))
+        case 17: return .holdBack(choices.once(in: 3))
         default: return .alarm
         }
     }

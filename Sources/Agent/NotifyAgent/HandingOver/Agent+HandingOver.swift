@@ -7,10 +7,21 @@ import NotifyCore
 // How this agent leaves what it knows to the next one.
 extension Agent {
     /// Whether a successor is waiting for what this agent knows, or has it.
-    enum HandingOver { case no, underWay, done }
+    struct HandingOver {
+        enum Stage { case no, underWay, done }
+
+        /// How many of those that have called in vain are remembered.
+        static let mostOthers = 16
+
+        var stage = Stage.no
+        /// Whether it lasts because the service manager has yet to answer.
+        var awaitsAnswers = false
+        /// Called meanwhile: the next of them takes over if the first one goes away without.
+        var others: [BusCall] = []
+    }
 
     /// How long changes that are under way may take before the agent hands over without them, in milliseconds: half as long
-    /// as observers wait for an agent.
+    /// as observers wait for an agent. For the service manager it waits as long as for any answer.
     private static let patience: Int64 = 1_000
     /// How long the agent waits between two looks, in milliseconds.
     private static let pause: Int64 = 2
@@ -22,12 +33,20 @@ extension Agent {
             throw .accessDenied("Only an agent of user \(geteuid()) can take over from this one.")
         }
         guard call.wantsReply else { return }
-        // The bus answers when the next agent ends this connection: the caller then asks that one.
-        guard handingOver == .no else { return }
-        bequeath(keepsFrozen: true) { [self] bequest in
+        guard handingOver.stage == .no else {
+            // Usually the bus answers, when the next agent ends this connection: the caller then asks that one.
+            if handingOver.others.count < HandingOver.mostOthers { handingOver.others.append(call) }
+            return
+        }
+        handOver(call)
+    }
+
+    private func handOver(_ call: BusCall) {
+        bequeath(to: call.sender, keepsFrozen: true) { [self] bequest in
             guard let bequest else {
+                if handingOver.stage == .no { return stay() }
                 link.refuse(call, .failed("This agent can't hand over what it knows."))
-                if handingOver == .done { isReplaced() }
+                if handingOver.stage == .done { isReplaced() }
                 return
             }
             link.reply(
@@ -40,13 +59,21 @@ extension Agent {
         }
     }
 
+    /// The agent that was to take over has gone: another one that has called takes over, or none.
+    private func stay() {
+        if !handingOver.others.isEmpty { return handOver(handingOver.others.removeFirst()) }
+        logger.notice("staying: the agent that was to take over is gone")
+        launching?.stay()
+        handle(.leaveToRelay)
+    }
+
     /// Ends. If a successor has called, it gets what this agent knows first.
     ///
     /// - Parameters:
     ///   - leaves: whether there is a service manager that can keep it if it restarts the agent.
     ///   - completion: receives what it is to keep.
     func finish(leaves: Bool, then completion: @escaping (Bequest?) -> Void) {
-        guard handingOver != .no, !isOver else {
+        guard handingOver.stage != .no, !isOver else {
             return leaves ? leave(then: completion) : end { completion(nil) }
         }
         // The handover that this waits for has a time limit.
@@ -59,10 +86,10 @@ extension Agent {
     private func leave(then completion: @escaping (Bequest?) -> Void) {
         if isOver { return end { completion(nil) } }
         isBeingRestarted { [self] isRestarted in
-            guard isRestarted, !isOver, handingOver == .no else { return end { completion(nil) } }
-            handingOver = .underWay
+            guard isRestarted, !isOver, handingOver.stage == .no else { return end { completion(nil) } }
+            handingOver.stage = .underWay
             moveGuard { [self] in
-                bequeath(keepsFrozen: self.guardIsOutside) { [self] bequest in
+                bequeath(to: nil, keepsFrozen: self.guardIsOutside) { [self] bequest in
                     guard let bequest else { return end { completion(nil) } }
                     finishWriting()
                     completion(bequest)
@@ -78,12 +105,18 @@ extension Agent {
     /// Ends, once no change is under way, and leaves what the agent knows, with its connection, for which the bus then
     /// queues posts.
     ///
-    /// - Parameter keepsFrozen: whether frozen processes stay frozen.
-    private func bequeath(keepsFrozen: Bool, then completion: @escaping (Bequest?) -> Void) {
-        handingOver = .underWay
+    /// - Parameters:
+    ///   - successor: who gets it. If it leaves the bus before, the agent does not end.
+    ///   - keepsFrozen: whether frozen processes stay frozen.
+    private func bequeath(to successor: String?, keepsFrozen: Bool, then completion: @escaping (Bequest?) -> Void) {
+        handingOver.stage = .underWay
         launching?.prepareToLeave()
-        awaitRest(until: .now + Agent.patience) { [self] in
+        awaitRest(of: successor, until: .now + Agent.patience) { [self] isWanted in
             if isOver { return completion(nil) }
+            guard isWanted else {
+                (handingOver.stage, handingOver.awaitsAnswers) = (.no, false)
+                return completion(nil)
+            }
             completion(passOn(keepsFrozen: keepsFrozen) ?? makeBequest(keepsFrozen: keepsFrozen))
         }
     }
@@ -93,7 +126,7 @@ extension Agent {
     private func passOn(keepsFrozen: Bool) -> Bequest? {
         guard phase == .connecting, let bequest = inheritance.predecessor?.bequest.take() else { return nil }
         let frozen = coordinator.heritage.processes.filter { $0.frozenFor != nil }.map(\.id)
-        handingOver = .done
+        handingOver.stage = .done
         end(keepingFrozen: keepsFrozen ? frozen : [])
         logger.notice("passing on", metadata: ["from": "\(inheritance.predecessor?.name ?? "")"])
         return bequest
@@ -104,9 +137,14 @@ extension Agent {
         processes.leave(kept)
     }
 
-    private func awaitRest(until limit: MonotonicTime, then completion: @escaping () -> Void) {
-        // The answer shows that the bus has taken what was sent before.
-        link.callBus("GetId", []) { [self] _ in
+    /// - Parameter completion: called with whether the successor is still there.
+    private func awaitRest(
+        of successor: String?,
+        until limit: MonotonicTime,
+        then completion: @escaping (Bool) -> Void
+    ) {
+        synchronize(with: successor) { [self] isThere in
+            guard isThere else { return completion(false) }
             link.writeCollected()
             let isCovered = mayBegin && coversRelayed()
             let isAtRest =
@@ -116,8 +154,31 @@ extension Agent {
             // A change of a state is not lost if it is not waited for, but a post is.
             let end = limit + (isTakingOver ? 2 * Agent.patience : 0)
             let isLate = end + (isCovered || isTakingOver ? 0 : 3 * Agent.patience) <= .now
-            if isAtRest || isUntouched || isOver || isLate { return completion() }
-            _ = loop.after(Agent.pause) { [self] in awaitRest(until: limit, then: completion) }
+            if isAtRest || isUntouched || isOver || isLate { return awaitAnswers(for: successor, then: completion) }
+            _ = loop.after(Agent.pause) { [self] in awaitRest(of: successor, until: limit, then: completion) }
+        }
+    }
+
+    /// Waits until the service manager has taken all starts: those of an agent that has left the bus by then it refuses.
+    private func awaitAnswers(for successor: String?, then completion: @escaping (Bool) -> Void) {
+        guard launching?.awaitsAnswers == true, !isOver else { return completion(true) }
+        if !handingOver.awaitsAnswers { logger.notice("handing over later: waiting for the service manager") }
+        handingOver.awaitsAnswers = true
+        _ = loop.after(Agent.pause) { [self] in
+            synchronize(with: successor) { [self] isThere in
+                if isThere { awaitAnswers(for: successor, then: completion) } else { completion(false) }
+            }
+        }
+    }
+
+    /// The bus takes what was sent before.
+    ///
+    /// - Parameter completion: called with whether the successor is still there.
+    private func synchronize(with successor: String?, then completion: @escaping (Bool) -> Void) {
+        guard let successor else { return link.callBus("GetId", []) { _ in completion(true) } }
+        link.callBus("NameHasOwner", [.string(successor)]) { answer in
+            if case .success(let values) = answer, case .boolean(false)? = values.first { return completion(false) }
+            completion(true)
         }
     }
 
@@ -156,7 +217,7 @@ extension Agent {
         isOver = true
         guard let unread = link.leave() else { return nil }
         loop.remove(receiver)
-        handingOver = .done
+        handingOver.stage = .done
         end(keepingFrozen: heritage.processes.filter { $0.frozenFor != nil }.map(\.id))
         (estate.heritage, estate.agent, estate.unread) = (heritage, link.uniqueName, unread)
         let file = estate.bytes.map(MemoryFile.make) ?? -1

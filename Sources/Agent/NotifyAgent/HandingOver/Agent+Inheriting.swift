@@ -131,6 +131,7 @@ extension Agent {
         if let launching {
             stream.passOn(launching.subjects) { [weak launching] in launching?.handleFound($0, from: $1) }
         }
+        link.callBus("GetId", []) { _ in stream.markIsRouted() }
         stream.feed(predecessor.unread)
         predecessor.whenRead = completion
         inheritance = .left(predecessor)

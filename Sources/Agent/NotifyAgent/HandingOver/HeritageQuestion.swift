@@ -7,16 +7,20 @@ import NotifyCore
 /// An agent asks the one before it for what it knows. If that one has handed over to another one meanwhile, it asks the other
 /// one, and so on.
 final class HeritageQuestion {
-    /// How long an agent that is asked may take, in milliseconds: it may wait for four seconds itself, and on a busy machine it
-    /// is slow. Without its knowledge posts are lost.
+    /// How long an agent that is asked may be silent, in milliseconds. Without its knowledge posts are lost.
     private static let patience: Int64 = 10_000
+    /// How long it may take as long as it shows that it is there: it may wait for an answer itself, for 25 seconds.
+    private static let longest: Int64 = 40_000
+    /// How long it is left alone before it is to show that again.
+    private static let pause: Int64 = 1_000
 
     private let agent: Agent
     /// Gone once it has been called.
     private var completion: ((Bequest?) -> Void)?
-    /// The agent that was asked last, and when it is to have answered.
+    /// The agent that was asked last, when it is to have shown that it is there, and when it is to have answered.
     private var asked = ""
     private var limit = MonotonicTime.now
+    private var end = MonotonicTime.now
 
     /// - Parameter completion: called once; receives nil if there is no answer.
     init(by agent: Agent, then completion: @escaping (Bequest?) -> Void) {
@@ -42,12 +46,34 @@ final class HeritageQuestion {
     /// Each agent that is asked has its own time.
     private func startClock(of owner: String) {
         guard asked != owner else { return }
-        (asked, limit) = (owner, .now + HeritageQuestion.patience)
-        _ = agent.loop.after(HeritageQuestion.patience) { [self] in
-            guard asked == owner, completion != nil else { return }
-            agent.logger.notice("the agent before this one hands nothing over: it does not answer")
-            finish(nil)
+        (asked, limit, end) = (owner, .now + HeritageQuestion.patience, .now + HeritageQuestion.longest)
+        ping(owner)
+        awaitLimit(of: owner)
+    }
+
+    private func ping(_ owner: String) {
+        guard asked == owner, completion != nil else { return }
+        agent.link.call(
+            owner,
+            path: AgentInterface.path,
+            interface: "org.freedesktop.DBus.Peer",
+            member: "Ping",
+            []
+        ) { [self] answer in
+            guard asked == owner, case .success = answer else { return }
+            limit = min(.now + HeritageQuestion.patience, end)
+            _ = agent.loop.after(HeritageQuestion.pause) { [self] in ping(owner) }
         }
+    }
+
+    private func awaitLimit(of owner: String) {
+        guard asked == owner, completion != nil else { return }
+        guard limit <= .now else {
+            _ = agent.loop.after(HeritageQuestion.pause) { [self] in awaitLimit(of: owner) }
+            return
+        }
+        agent.logger.notice("the agent before this one hands nothing over: it does not answer")
+        finish(nil)
     }
 
     private func ask(_ owner: String) {

@@ -14,14 +14,25 @@ extension Launching {
     static let identification = LaunchMark(Predecessor.id, number: 0)
 
     /// What the next agent is told.
-    var heritage: [LaunchHeritage] { launcher.heritage(unrequested: manager?.stopping ?? []) }
+    var heritage: [LaunchHeritage] { launcher.heritage }
     var unidentifiedPosts: Set<UnidentifiedPost> { unidentified.all }
     var isAtRest: Bool { launcher.isAtRest && unidentified.isEmpty }
 
-    /// Another agent is about to take over.
+    /// Whether a start has been requested that may yet be refused: the service manager takes none from an agent that has left
+    /// the bus by then.
+    var awaitsAnswers: Bool { manager?.hasUnacceptedStarts == true }
+
+    /// Another agent is about to take over: it starts what is due from now on.
     func prepareToLeave() {
         isLeaving = true
+        handle(.holdBack(true))
         keepAll {}
+    }
+
+    /// It has not taken over.
+    func stay() {
+        isLeaving = false
+        handle(.holdBack(false))
     }
 
     /// Reads the files, and hears all names, but starts nothing until the stream of the agent before this one is read.

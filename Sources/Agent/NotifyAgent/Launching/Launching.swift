@@ -167,7 +167,7 @@ final class Launching: PostListener {
 
     // MARK: - Events and effects
 
-    private func handle(_ event: Launcher.Event) {
+    func handle(_ event: Launcher.Event) {
         if environment.isOver() { return }
         let isOutermost = pump.handle(event) { for effect in launcher.handle($0, at: .now) { perform(effect) } }
         if isOutermost { keepNothingIfAwake() }

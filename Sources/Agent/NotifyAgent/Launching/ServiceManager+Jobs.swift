@@ -15,6 +15,9 @@ extension ServiceManager {
     static let jobRule =
         "type='signal',sender='\(name)',path='\(path)',interface='\(manager)',member='JobRemoved'"
 
+    /// Whether there are starts that it has yet to accept.
+    var hasUnacceptedStarts: Bool { requested.keys.contains { !stopping.contains($0) } }
+
     private func jobBegins() {
         jobsUnderWay += 1
         if jobsUnderWay == 1 { link.callBus("AddMatch", [.string(ServiceManager.jobRule)]) }
@@ -39,6 +42,9 @@ extension ServiceManager {
     private func take(_ answer: BusAnswer, _ id: LaunchID, _ number: UInt64) {
         requested[id] = nil
         switch answer {
+        case .failure(let fault) where fault.saysGone:
+            // It has not begun with it. That it is away comes next, and it is asked once more when it is back.
+            jobEnds()
         case .failure(let fault):
             jobEnds()
             report(.ended(id, number: number, .failed(fault.message.sentence)))
@@ -60,7 +66,10 @@ extension ServiceManager {
     ) {
         stopping.remove(id)
         // It may have gone while the last run was being stopped.
-        guard attached.contains(id) else { return }
+        guard attached.contains(id) else {
+            requested[id] = nil
+            return
+        }
         if restarts, let unit = units[id] {
             jobBegins()
             stopping.insert(id)

@@ -61,12 +61,14 @@ final class ParkedStream {
     private var outcome = Outcome()
     private var looksWithoutProgress = 0
     private var bytesLeft: Int
-    private let deadline: Int64
+    private let time: Int64
+    /// By when the mark must have come; nil until the bus has put it into the stream.
+    private var deadline: Int64?
 
     /// - Parameter socket: a duplicate of the socket, which is closed at the end.
     init(socket: Int32, process: ProcessHandle?, agent: String, mark: UInt64, bounds: Bounds = Bounds()) {
         bytesLeft = bounds.bytes
-        deadline = MonotonicTime.now.nanoseconds + bounds.time
+        time = bounds.time
         self.socket = socket
         self.process = process
         self.agent = agent
@@ -83,7 +85,7 @@ final class ParkedStream {
     ///
     /// - Returns: whether that was everything.
     func readSome() -> Bool {
-        guard !isReadByProcess, bytesLeft > 0, MonotonicTime.now.nanoseconds < deadline else { return true }
+        guard !isReadByProcess, bytesLeft > 0, !isLate else { return true }
         var total = 0
         while total < ParkedStream.turn, !outcome.hasMark {
             switch readChunk() {
@@ -111,10 +113,14 @@ final class ParkedStream {
     /// Whether nothing has come for a while, or the mark may have gone where it can't be seen here. Checked once a
     /// second.
     func isStuck() -> Bool {
-        looksWithoutProgress += 1
-        return looksWithoutProgress >= ParkedStream.lookLimit || isReadByProcess
-            || MonotonicTime.now.nanoseconds >= deadline
+        if deadline != nil { looksWithoutProgress += 1 }
+        return looksWithoutProgress >= ParkedStream.lookLimit || isReadByProcess || isLate
     }
+
+    /// The bus has answered a question that was asked after the mark was sent. Until then it is busy, and nothing is amiss.
+    func markIsRouted() { deadline = MonotonicTime.now.nanoseconds + time }
+
+    private var isLate: Bool { deadline.map { $0 <= MonotonicTime.now.nanoseconds } ?? false }
 
     /// Whether the process is running again: then it reads too, and nothing more can be gained.
     private var isReadByProcess: Bool {

@@ -32,12 +32,12 @@ final class Sockets {
 
     /// Reads what is queued for a connection, up to a mark that is already in its stream; the watcher reports when that
     /// is done.
-    func drain(_ id: ConnectionID, _ process: ProcessHandle, agent: String) -> Bool {
-        guard let socket = kept.removeValue(forKey: id) else { return false }
+    func drain(_ id: ConnectionID, _ process: ProcessHandle, agent: String) -> ParkedStream? {
+        guard let socket = kept.removeValue(forKey: id) else { return nil }
         watcher.forgetSocket(of: id)
         let stream = ParkedStream(socket: socket, process: process, agent: agent, mark: id.number)
         watcher.drain(stream, of: id)
-        return true
+        return stream
     }
 
     func stopDraining(_ id: ConnectionID) { watcher.dropDrain(of: id) }

@@ -68,12 +68,17 @@ struct Launch: Hashable {
     private(set) var lastResult = ""
     /// Whether its conditions hold. Due names wait for that.
     private var isAllowed: Bool
+    /// Whether due names wait for the next agent, which is about to take over.
+    private var isHeldBack: Bool
 
-    init(id: LaunchID, entry: LaunchEntry) {
+    init(id: LaunchID, entry: LaunchEntry, isHeldBack: Bool) {
         self.id = id
         self.entry = entry
+        self.isHeldBack = isHeldBack
         isAllowed = entry.conditions.isEmpty
     }
+
+    private var mayStart: Bool { isAllowed && !isHeldBack }
 
     var isBusy: Bool {
         switch phase {
@@ -93,6 +98,12 @@ struct Launch: Hashable {
         case .starting(let moment): moment
         default: nil
         }
+    }
+
+    /// Whether a start that is under way is carried out, whatever becomes of the agent.
+    var isStartAccepted: Bool {
+        if case .starting(.some) = phase { return !entry.needsManager }
+        return true
     }
 
     // MARK: - Names
@@ -154,12 +165,32 @@ struct Launch: Hashable {
 
     // MARK: - Start and stop
 
-    mutating func begin(_ effects: inout [Launcher.Effect]) {
+    /// - Parameter canAttach: whether there is something that says now whether the program runs.
+    mutating func begin(canAttach: Bool = true, _ effects: inout [Launcher.Effect]) {
         phase = .waking
         isActive = nil
         follow(&effects)
+        guard canAttach else { return }
         isAttached = true
         effects.append(.attach(id, entry))
+    }
+
+    /// The service manager has gone, or does not answer. What is due waits until it is back, and so does what is posted
+    /// meanwhile: for the entry that is as if another agent took over.
+    mutating func managerIsAway(_ now: Int64, _ effects: inout [Launcher.Effect]) {
+        if case .off = phase { return }
+        if isAttached { effects.append(.detach(id, entry)) }
+        isAttached = false
+        if case .starting = phase, !isStartAccepted {
+            starts -= 1
+            _ = recentStarts.popLast()
+        }
+        let heritage = heritage
+        forgetNames()
+        endsFirst = false
+        rest(&effects)
+        inherit(heritage, now)
+        begin(canAttach: false, &effects)
     }
 
     mutating func turnOff(_ reason: String, _ effects: inout [Launcher.Effect]) {
@@ -167,10 +198,14 @@ struct Launch: Hashable {
         isAttached = false
         phase = .off(reason: reason)
         isActive = nil
-        (due, begun, missed) = (PendingNames(), [], PendingNames())
-        observers.removeAll()
+        forgetNames()
         rest(&effects)
         follow(&effects)
+    }
+
+    private mutating func forgetNames() {
+        (due, begun, missed) = (PendingNames(), [], PendingNames())
+        observers.removeAll()
     }
 
     /// Adopts the current content of the file, with the same action as before.
@@ -186,6 +221,12 @@ struct Launch: Hashable {
     /// Its conditions hold from now on, or not any more.
     mutating func allow(_ isAllowed: Bool, _ now: Int64, _ effects: inout [Launcher.Effect]) {
         self.isAllowed = isAllowed
+        goOn(now, &effects)
+        follow(&effects)
+    }
+
+    mutating func holdBack(_ isHeldBack: Bool, _ now: Int64, _ effects: inout [Launcher.Effect]) {
+        self.isHeldBack = isHeldBack
         goOn(now, &effects)
         follow(&effects)
     }
@@ -231,9 +272,9 @@ struct Launch: Hashable {
             phase = isActive == true ? .running : .idle
             goOn(now, &effects)
         case .idle:
-            if !due.isEmpty, isAllowed { beginSettling(now, &effects) }
+            if !due.isEmpty, mayStart { beginSettling(now, &effects) }
         case .running:
-            if !due.isEmpty, isAllowed, entry.onBusy == .restart { beginSettling(now, &effects) }
+            if !due.isEmpty, mayStart, entry.onBusy == .restart { beginSettling(now, &effects) }
         case .settling(_, let until):
             if until <= now { arm(now, &effects) }
         case .limited(let until):
@@ -241,7 +282,7 @@ struct Launch: Hashable {
         case .arming:
             if isLeftAlone {
                 leaveAlone()
-            } else if !isAllowed {
+            } else if !mayStart {
                 phase = isActive == true ? .running : .idle
             } else if unconfirmed == 0 {
                 start(now, &effects)
@@ -279,7 +320,7 @@ struct Launch: Hashable {
     /// Has all names heard again, as posts after the start must be noted.
     private mutating func arm(_ now: Int64, _ effects: inout [Launcher.Effect]) {
         if isLeftAlone { return leaveAlone() }
-        guard isAllowed else {
+        guard mayStart else {
             phase = isActive == true ? .running : .idle
             return
         }

@@ -48,17 +48,15 @@ package struct UnidentifiedPost: Hashable, Sendable {
 // How a successor gets what this agent knows.
 extension Launcher {
     /// What is to be handed over now.
-    ///
-    /// - Parameter unrequested: entries whose start is under way without having been requested from anybody yet.
-    package func heritage(unrequested: Set<LaunchID>) -> [LaunchHeritage] {
+    package var heritage: [LaunchHeritage] {
         let all = launches.values.sorted { $0.entry.title < $1.entry.title }
         return all.compactMap { launch in
-            let heritage = launch.heritage(isRequested: !unrequested.contains(launch.id)).limited(amongst: all.count)
+            let heritage = launch.heritage.limited(amongst: all.count)
             return heritage.isEmpty ? nil : heritage
         }
     }
 
-    /// Whether what was started is known to run, so that the next agent will know it as well.
+    /// Whether what was started is known to run, so that the next agent will know it as well, and is not to be tried again.
     package var isAtRest: Bool { launches.values.allSatisfy(\.isAtRest) }
 
     /// Whether it is not known yet of some entry whether its program runs, or not all of its names are heard.
@@ -81,12 +79,10 @@ extension Launch {
         return observers.takeLate()
     }
 
-    /// - Parameter isRequested: whether a start that is under way was requested: then it is carried out, whichever
-    ///   agent waits for it.
-    fileprivate func heritage(isRequested: Bool) -> LaunchHeritage {
+    var heritage: LaunchHeritage {
         var heritage = LaunchHeritage(title: entry.title, action: entry.action)
         if case .off = phase { return heritage }
-        if !isRequested { heritage.due = begun }
+        if !isStartAccepted { heritage.due = begun }
         heritage.due += due.names.filter { !heritage.due.contains($0) }
         if isBusy || phase == .waking {
             var missed = missed
@@ -100,7 +96,10 @@ extension Launch {
 
     /// Whether the program is known to run if its start was requested.
     fileprivate var isAtRest: Bool {
-        if case .starting = phase { return isActive == true && !isReplacing }
-        return true
+        guard case .starting = phase else { return true }
+        // Its start is over as soon as it runs, and may have to be tried again until then. That of a service may take as long
+        // as the program.
+        if case .command = entry.action { return false }
+        return isActive == true && !isReplacing
     }
 }

@@ -12,7 +12,7 @@ package struct Launcher: Hashable {
         ///
         /// - Parameter heritage: what the agent before this one knew of them.
         case load([LaunchEntry], inheriting: [LaunchHeritage] = [])
-        /// There is a service manager, or there is none for this reason.
+        /// There is a service manager, or there is none for this reason. One that was there may come back.
         case manager(obstacle: String?)
         /// The result of `subscribe`.
         case subscribed(LaunchID, failure: String?)
@@ -37,6 +37,8 @@ package struct Launcher: Hashable {
         case programIsKnown(LaunchID, [(ConnectionID, Subjects)])
         /// The conditions of an entry hold from now on, or not any more.
         case conditions(LaunchID, hold: Bool)
+        /// Another agent is about to take over, so that nothing is started any more; or it will not.
+        case holdBack(Bool)
         /// The result of `mark`.
         case marked(LaunchMark)
         case left(ConnectionID)
@@ -89,7 +91,7 @@ package struct Launcher: Hashable {
         package let id: LaunchID
         package let entry: LaunchEntry
         package let state: String
-        /// Why it is off, or empty.
+        /// Why it is off, or can't be started now; or empty.
         package let reason: String
         package let starts: UInt64
         package let failures: UInt64
@@ -102,10 +104,21 @@ package struct Launcher: Hashable {
         case unknown
         case present
         case missing(reason: String)
+        /// It was there.
+        case away(reason: String)
+
+        init(_ obstacle: String?, after old: Manager) {
+            switch (obstacle, old) {
+            case (nil, _): self = .present
+            case (let reason?, .present), (let reason?, .away): self = .away(reason: reason)
+            case (let reason?, .unknown), (let reason?, .missing): self = .missing(reason: reason)
+            }
+        }
     }
 
     private(set) var launches: [LaunchID: Launch] = [:]
     private var manager = Manager.unknown
+    private var isHeldBack = false
     private var lastNumber: UInt64 = 0
     private var lastMark: UInt64 = 0
     private var lastAlarm: Int64?
@@ -136,7 +149,9 @@ package struct Launcher: Hashable {
             var reason = ""
             let state: String
             switch launch.phase {
-            case .waking: state = "waking"
+            case .waking:
+                state = "waking"
+                if case .away(let why) = manager, launch.entry.needsManager { reason = why }
             case .idle: state = "idle"
             case .settling: state = "settling"
             case .arming, .starting: state = "starting"
@@ -187,11 +202,14 @@ package struct Launcher: Hashable {
         switch event {
         case .load(let entries, let heritage): load(entries, heritage, now, &effects)
         case .manager(let obstacle):
-            let manager = obstacle.map { Manager.missing(reason: $0) } ?? .present
-            guard manager != self.manager else { return }
-            self.manager = manager
+            let old = manager
+            manager = Manager(obstacle, after: old)
+            guard manager != old else { return }
             for id in launches.keys.sorted() where launches[id]?.entry.needsManager == true {
-                begin(id, &effects)
+                switch manager {
+                case .away: if old == .present { launches[id]?.managerIsAway(now, &effects) }
+                case .unknown, .present, .missing: begin(id, &effects)
+                }
             }
         case .subscribed(let id, let failure): launches[id]?.isSubscribed(failure, now, &effects)
         case .heard(let name, let ids): for id in ids { launches[id]?.heard(name, now, &effects) }
@@ -220,6 +238,9 @@ package struct Launcher: Hashable {
                 effects.append(.deliver(connection, names))
             }
         case .conditions(let id, let hold): launches[id]?.allow(hold, now, &effects)
+        case .holdBack(let isHeldBack):
+            self.isHeldBack = isHeldBack
+            for id in launches.keys.sorted() { launches[id]?.holdBack(isHeldBack, now, &effects) }
         case .marked(let mark):
             var late = PendingNames()
             for id in launches.keys.sorted() {
@@ -249,7 +270,8 @@ package struct Launcher: Hashable {
         case .missing(let reason) where entry.needsManager: launches[id]?.turnOff(reason, &effects)
         // It begins as soon as that is known.
         case .unknown where entry.needsManager: break
-        case .present, .missing, .unknown: launches[id]?.begin(&effects)
+        case .away where entry.needsManager: launches[id]?.begin(canAttach: false, &effects)
+        case .present, .missing, .unknown, .away: launches[id]?.begin(&effects)
         }
     }
 
@@ -285,7 +307,7 @@ package struct Launcher: Hashable {
     ) {
         lastNumber += 1
         let id = LaunchID(lastNumber)
-        launches[id] = Launch(id: id, entry: entry)
+        launches[id] = Launch(id: id, entry: entry, isHeldBack: isHeldBack)
         // It is about what was in the file then.
         if let heritage, heritage.action == entry.action { launches[id]?.inherit(heritage, now) }
         begin(id, &effects)

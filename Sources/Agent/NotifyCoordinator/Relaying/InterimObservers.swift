@@ -36,6 +36,8 @@ struct InterimObservers: Hashable {
     private var numbers: [String: ConnectionID] = [:]
     /// Those some of whose prefixes are not subscribed yet.
     private var unsubscribed: Set<ConnectionID> = []
+    /// Those that the relay of this agent hears for as well, as long as it is there.
+    private(set) var doubled: Set<ConnectionID> = []
     /// How often there was something more to subscribe to.
     private(set) var additions = 0
 
@@ -58,6 +60,8 @@ struct InterimObservers: Hashable {
     }
 
     mutating func isSubscribed(_ id: ConnectionID) { unsubscribed.remove(id) }
+
+    mutating func isDoubled(_ id: ConnectionID) { doubled.insert(id) }
 
     /// - Returns: whether some of these were not leaving.
     mutating func leave(_ prefixes: Set<NamePrefix>, _ id: ConnectionID) -> Bool {
@@ -108,6 +112,7 @@ struct InterimObservers: Hashable {
         guard let observer = observers.removeValue(forKey: id) else { return nil }
         numbers[observer.name] = nil
         unsubscribed.remove(id)
+        doubled.remove(id)
         ledger.forgetPending(observer.pending.names, of: observer.user)
         return observer
     }
@@ -128,10 +133,17 @@ extension Coordinator {
         for id in directory.all {
             guard let observer = directory[id], observer.isRelayed, observer.state != .background else { continue }
             let prefixes = observer.subjects.prefixes
-            let id = interim.id(of: observer.name) ?? directory.nextID()
+            let known = interim.id(of: observer.name)
+            let id = known ?? directory.nextID()
             guard interim.add(prefixes, for: observer.name, of: observer.user, id) else { continue }
+            if known == nil { interim.isDoubled(id) }
             perform(proxies.subscribe(Subjects(prefixes: prefixes), for: id, of: observer.user))
         }
+    }
+
+    /// The agent does not hand over after all: its relay goes on.
+    mutating func leaveToRelay() {
+        for id in interim.doubled.sorted() { endInterim(id) }
     }
 
     /// What is handed over of programs behind the relay. A post that the relay has yet to pass on is to be added.
