@@ -58,12 +58,13 @@ import Testing
         world.post()
         #expect(world.starts.count == 1 && !world.launcher.isAtRest)
         let waiting = world.launcher.heritage
-        #expect(waiting.map(\.due) == [[Self.name]])
+        #expect(waiting.map(\.due) == [[Self.name]] && waiting.map(\.recentStarts) == [[]])
         world.take(.accepted(world.id, number: 1))
         world.take(.activity(world.id, true))
         #expect(world.launcher.isAtRest)
         let running = world.launcher.heritage
         #expect(running.map(\.due) == [[]] && running.map(\.missed) == [[Self.name]])
+        #expect(running.map(\.recentStarts) == [[0]])
         world.post()
         #expect(world.launcher.heritage.map(\.due) == [[Self.name]])
         var next = successor(world.launcher.heritage)

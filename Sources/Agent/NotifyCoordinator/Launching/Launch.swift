@@ -181,10 +181,7 @@ struct Launch: Hashable {
         if case .off = phase { return }
         if isAttached { effects.append(.detach(id, entry)) }
         isAttached = false
-        if case .starting = phase, !isStartAccepted {
-            starts -= 1
-            _ = recentStarts.popLast()
-        }
+        if !isStartAccepted { starts -= 1 }
         let heritage = heritage
         forgetNames()
         endsFirst = false

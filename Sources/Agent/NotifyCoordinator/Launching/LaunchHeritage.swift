@@ -82,7 +82,11 @@ extension Launch {
     var heritage: LaunchHeritage {
         var heritage = LaunchHeritage(title: entry.title, action: entry.action)
         if case .off = phase { return heritage }
-        if !isStartAccepted { heritage.due = begun }
+        var starts = recentStarts[...]
+        if !isStartAccepted {
+            heritage.due = begun
+            starts = starts.dropLast()
+        }
         heritage.due += due.names.filter { !heritage.due.contains($0) }
         if isBusy || phase == .waking {
             var missed = missed
@@ -90,7 +94,7 @@ extension Launch {
             heritage.missed = missed.names
         }
         heritage.heard = heard
-        heritage.recentStarts = recentStarts.suffix(entry.limit.starts)
+        heritage.recentStarts = Array(starts.suffix(entry.limit.starts))
         return heritage
     }
 
