@@ -20,6 +20,9 @@ struct LaunchScene: Explorable, Hashable {
         /// The program observes the names, and registers.
         case register
         case exit
+        /// The service manager goes away, and has taken the start that it was asked for, or not.
+        case leave(takesStart: Bool)
+        case comeBack
         case time
     }
 
@@ -41,6 +44,10 @@ struct LaunchScene: Explorable, Hashable {
         case activity(Bool)
         case accepted(UInt64)
         case ended(UInt64, isDone: Bool)
+        case away
+        case back
+        /// Whether the program runs, as the agent asks when the service manager is back.
+        case found(Bool)
     }
 
     private static let names: [NotifyName] = ["com.example.a", "com.example.b"]
@@ -57,8 +64,15 @@ struct LaunchScene: Explorable, Hashable {
     /// The start that the service manager was asked for.
     private var job: UInt64?
     private var isRunning = false
+    private var isManagerThere = true
+    /// Whether the service manager reports what becomes of the program.
+    private var isWatched = true
+    /// Whether the agent has yet to learn whether the program runs.
+    private var isWaking = false
     /// The program's connection; nil if it does not observe.
     private var connection: ConnectionID?
+    /// The one that has registered.
+    private var knownConnection: ConnectionID?
     /// Whether the agent knows from where on the connection hears posts by itself.
     private var isMarked = true
     /// What the agent has yet to learn of the end of the last program.
@@ -74,13 +88,24 @@ struct LaunchScene: Explorable, Hashable {
     private var postsLeft: Int
     private var failuresLeft: Int
     private var exitsLeft: Int
+    private var departuresLeft: Int
     private(set) var failure: String?
     private(set) var notes: [String] = []
     private let isNoted: Bool
     private let mutation: Mutation?
 
-    init(posts: Int, failures: Int, exits: Int, mutation: Mutation?, isNoted: Bool) {
-        (postsLeft, failuresLeft, exitsLeft) = (posts, failures, exits)
+    /// How often each may happen at most.
+    struct Moves {
+        var posts: Int
+        var failures: Int
+        var exits: Int
+        /// How often the service manager goes away.
+        var departures = 0
+    }
+
+    init(_ moves: Moves, mutation: Mutation?, isNoted: Bool) {
+        (postsLeft, failuresLeft, exitsLeft) = (moves.posts, moves.failures, moves.exits)
+        departuresLeft = moves.departures
         self.isNoted = isNoted
         self.mutation = mutation
         var entry = LaunchEntry(title: "a", action: .unit("a.service"))
@@ -105,8 +130,8 @@ struct LaunchScene: Explorable, Hashable {
 
     static func isUnderWay(_ choice: Choice) -> Bool {
         switch choice {
-        case .post, .exit, .begin(fails: true): false
-        case .bus, .agent, .begin(fails: false), .report, .register, .time: true
+        case .post, .exit, .leave, .begin(fails: true): false
+        case .bus, .agent, .begin(fails: false), .report, .register, .comeBack, .time: true
         }
     }
 
@@ -116,10 +141,15 @@ struct LaunchScene: Explorable, Hashable {
         if !inbox.isEmpty { all.append(.agent) }
         if !reports.isEmpty { all.append(.report) }
         if job != nil { all.append(.begin(fails: false)) }
+        if !isManagerThere { all.append(.comeBack) }
         if isRunning, connection == nil { all.append(.register) }
         if all.isEmpty, alarm != nil { all.append(.time) }
         if job != nil, failuresLeft > 0 { all.append(.begin(fails: true)) }
         if isRunning, exitsLeft > 0 { all.append(.exit) }
+        if departuresLeft > 0, isManagerThere {
+            all.append(.leave(takesStart: true))
+            if isStartUntold { all.append(.leave(takesStart: false)) }
+        }
         if postsLeft > 0 { for name in LaunchScene.names.indices { all.append(.post(name)) } }
         return all
     }
@@ -145,6 +175,12 @@ struct LaunchScene: Explorable, Hashable {
         case .exit:
             exitsLeft -= 1
             exit()
+        case .leave(let takesStart):
+            departuresLeft -= 1
+            leave(takesStart: takesStart)
+        case .comeBack:
+            isManagerThere = true
+            reports.append(.back)
         case .time:
             now = max(now, alarm ?? now)
             alarm = nil
@@ -162,7 +198,7 @@ struct LaunchScene: Explorable, Hashable {
             } else {
                 owed.insert(name)
             }
-        } else if !isMarked {
+        } else if !isMarked || isWaking {
             open.insert(name)
         }
         if rules.contains(LaunchScene.names[name]) { inbox.append(.heard(name)) }
@@ -188,15 +224,26 @@ struct LaunchScene: Explorable, Hashable {
         case .held(let id): feed(.subscribed(id, failure: nil))
         case .heard(let number):
             let name = LaunchScene.names[number]
+            if isWaking, mutation == .launcherMissesPosts { break }
             heardSince.insert(number)
             feed(.heard(name, launcher.entries(for: name).map(\.0)))
         case .observes(let connection):
-            feed(.observes(connection, [LaunchScene.id], LaunchScene.subjects, isNew: true))
+            knownConnection = connection
+            // While there is no service manager, the agent does not know whose unit it is in.
+            if isWaking, !isWatched {
+                isMarked = connection == self.connection || isMarked
+            } else {
+                feed(.observes(connection, [LaunchScene.id], LaunchScene.subjects, isNew: true))
+            }
         case .marked(let marked):
-            if marked.connection == connection { (isMarked, open) = (true, []) }
+            if marked.connection == connection {
+                isMarked = true
+                if !isWaking { open = [] }
+            }
             feed(.marked(marked))
         case .left(let connection):
             endsUnderWay -= 1
+            if knownConnection == connection { knownConnection = nil }
             feed(.left(connection))
         }
     }
@@ -209,7 +256,36 @@ struct LaunchScene: Explorable, Hashable {
         case .accepted(let number): feed(.accepted(LaunchScene.id, number: number))
         case .ended(let number, let isDone):
             feed(.ended(LaunchScene.id, number: number, isDone ? .done : .neverRan("it can't")))
+        case .away: feed(.manager(obstacle: "it is away"))
+        case .back: feed(.manager(obstacle: nil))
+        case .found(let isActive):
+            isWaking = false
+            if isActive, let knownConnection {
+                feed(.observes(knownConnection, [LaunchScene.id], LaunchScene.subjects, isNew: false))
+            }
+            feed(.activity(LaunchScene.id, isActive))
         }
+    }
+
+    /// Whether the agent can't know yet that a start was accepted.
+    private var isStartUntold: Bool { job.map { reports.contains(.accepted($0)) } ?? false }
+
+    /// It has reported all that happened before, and carries out what it has accepted.
+    private mutating func leave(takesStart: Bool) {
+        if let number = job {
+            if takesStart {
+                begin(fails: false)
+                reports.removeAll { $0 == .ended(number, isDone: true) }
+                _ = reports.popLast()
+            } else {
+                reports.removeAll { $0 == .accepted(number) }
+                job = nil
+            }
+        }
+        (isManagerThere, isWatched, isWaking) = (false, false, true)
+        // From now on the agent can't tell whether a program has heard what it hears itself.
+        if connection != nil { for case .heard(let name) in inbox { open.insert(name) } }
+        reports.append(.away)
     }
 
     private mutating func begin(fails: Bool) {
@@ -230,12 +306,14 @@ struct LaunchScene: Explorable, Hashable {
 
     private mutating func exit() {
         isRunning = false
-        reports.append(.activity(false))
-        endsUnderWay += 1
+        if isWatched {
+            reports.append(.activity(false))
+            endsUnderWay += 1
+        }
         guard let old = connection else { return }
         // The program may have heard what the agent reads only when it knows of the exit.
         for case .heard(let name) in inbox { open.insert(name) }
-        if inbox.contains(.observes(old)) {
+        if inbox.contains(.observes(old)) || isWaking {
             // It will be told, but does not read any more.
             open.formUnion(owed)
             owed = []
@@ -257,14 +335,22 @@ struct LaunchScene: Explorable, Hashable {
             case .start(_, let number, _, _, _):
                 if owed.isEmpty, open.isEmpty { fail("it is started for what it has heard") }
                 if isRunning { fail("it is started while it runs") }
-                (job, heardSince) = (number, [])
+                heardSince = []
+                // What is sent to one that has gone is lost.
+                if reports.contains(.away) { break }
+                job = number
                 reports.append(.accepted(number))
             case .deliver(let receiver, let names):
                 guard receiver == connection, mutation != .launcherTellsNothing else { break }
                 for name in names { _ = LaunchScene.names.firstIndex(of: name).map { owed.remove($0) } }
             case .alarm(let time): alarm = time
             case .complain(_, _, let reason): fail("a start fails for good: \(reason)")
-            case .attach, .detach, .workHasEnded: break
+            case .attach:
+                // The first one is answered as the scene begins. What is asked of one that has gone is lost.
+                if isWatched || reports.contains(.away) { break }
+                isWatched = true
+                reports.append(.found(isRunning))
+            case .detach, .workHasEnded: break
             }
         }
     }

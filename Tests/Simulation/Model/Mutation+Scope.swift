@@ -24,7 +24,7 @@ extension Scope {
         .narrowsEarly: "rules", .confirmsNotWide: "rules", .registersOnce: "bus",
         .keepsOldNames: "names on another bus", .forgetsPrefixes: "prefix on another bus", .ignoresExempt: "exempt",
         .forgetsAnswer: "exempt", .forgetsSuperseded: "superseded", .forgetsProcess: "cut",
-        .launcherTellsNothing: "launch", .relayConfirmsFirst: "relay",
+        .launcherTellsNothing: "launch", .launcherMissesPosts: "launch away", .relayConfirmsFirst: "relay",
         .relayOvertakesPosts: "relay in the background", .relayAnswersEarly: "relay in the background",
         .relayOvertakesLine: "relay in the background",
         .relayWaitsForSilent: "relay", .napsAtOnce: "naps", .ignoresUse: "naps in use", .keepsNappers: "naps",

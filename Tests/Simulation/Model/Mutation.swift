@@ -73,6 +73,7 @@ package enum Mutation: String, CaseIterable, Sendable {
     case forgetsSuperseded = "a call is not answered if another one overtakes it before its change has begun"
     case forgetsProcess = "the agent does not learn that a process has ended"
     case launcherTellsNothing = "a started program is not told what was posted before it observed"
+    case launcherMissesPosts = "what is posted while the service manager is away does not start anything"
     case relayConfirmsFirst = "the relay confirms a name before it asks the bus for its rule"
     case relayOvertakesPosts = "the relay changes a state before it has read what was posted before"
     case relayOvertakesLine = "the relay changes a state before what was posted before is queued for the program"

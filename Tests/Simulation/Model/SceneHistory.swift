@@ -13,13 +13,9 @@ package struct SceneHistory: Sendable {
     /// - Returns: the first that breaks a promise.
     package static func failing(seed: UInt64, mutation: Mutation?, isNoted: Bool = false) -> SceneHistory? {
         var random = SplitMix(seed: seed)
-        let launch = LaunchScene(
-            posts: 1 + random.below(12),
-            failures: random.below(2),
-            exits: random.below(6),
-            mutation: mutation,
-            isNoted: isNoted
-        )
+        var launches = LaunchScene.Moves(posts: 1 + random.below(12), failures: random.below(2), exits: random.below(6))
+        launches.departures = Int(seed % 3)
+        let launch = LaunchScene(launches, mutation: mutation, isNoted: isNoted)
         if let failing = failing("launcher", launch, &random) { return failing }
         var moves = RelayingScene.Moves(posts: 1 + random.below(12), otherPosts: random.below(6))
         moves.changes = (0..<random.below(5)).map { _ in [.foreground, .background, .suspended][random.below(3)] }

@@ -100,17 +100,19 @@ extension Scope {
             "launch",
             .small,
             "a program is started for two names, which fails once, and exits",
-            launchesFor: 2,
-            failures: 1,
-            exits: 1
+            launches: .init(posts: 2, failures: 1, exits: 1)
+        ),
+        Scope(
+            "launch away",
+            .medium,
+            "the service manager goes away and comes back while a program is started for two names, and exits",
+            launches: .init(posts: 2, failures: 0, exits: 1, departures: 1)
         ),
         Scope(
             "launch again",
             .medium,
             "three posts, and the program exits twice",
-            launchesFor: 3,
-            failures: 1,
-            exits: 2
+            launches: .init(posts: 3, failures: 1, exits: 2)
         ),
         Scope(
             "relay",

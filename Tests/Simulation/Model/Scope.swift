@@ -41,7 +41,7 @@ package struct Scope: Sendable {
     /// What is explored, for display.
     package let summary: String
     /// The launcher has a model of its own.
-    private var launch: (posts: Int, failures: Int, exits: Int)?
+    private var launch: LaunchScene.Moves?
     /// So does the relay.
     private var relay: RelayingScene.Moves?
     var setting: World.Setting
@@ -73,9 +73,9 @@ extension Scope {
     ///   - limit: how many states may be seen.
     ///   - isDepthFirst: see `Explorer`.
     package func explore(_ mutation: Mutation?, limit: Int, threads: Int, isDepthFirst: Bool) -> Explorer.Outcome {
-        if let (posts, failures, exits) = launch {
+        if let launch {
             return Explorer.explore(limit: limit, threads: threads, isDepthFirst: isDepthFirst) { isNoted in
-                LaunchScene(posts: posts, failures: failures, exits: exits, mutation: mutation, isNoted: isNoted)
+                LaunchScene(launch, mutation: mutation, isNoted: isNoted)
             }
         }
         if let relay {
@@ -203,16 +203,9 @@ extension Scope {
     static func focus(_ process: Int) -> Step { .focus(source: 0, .process(process)) }
 
     /// One of the launcher.
-    init(
-        _ name: String,
-        _ size: Size,
-        _ summary: String,
-        launchesFor posts: Int,
-        failures: Int,
-        exits: Int
-    ) {
+    init(_ name: String, _ size: Size, _ summary: String, launches moves: LaunchScene.Moves) {
         self.init(name, size, summary, World.Setting(processes: [], [], names: []), [])
-        launch = (posts, failures, exits)
+        launch = moves
     }
 
     /// One of the relay.
