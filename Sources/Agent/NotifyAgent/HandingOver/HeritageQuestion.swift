@@ -47,12 +47,17 @@ final class HeritageQuestion {
     private func startClock(of owner: String) {
         guard asked != owner else { return }
         (asked, limit, end) = (owner, .now + HeritageQuestion.patience, .now + HeritageQuestion.longest)
-        ping(owner)
         awaitLimit(of: owner)
+        pingLater(owner)
+    }
+
+    private func pingLater(_ owner: String) {
+        _ = agent.loop.after(HeritageQuestion.pause) { [self] in
+            if asked == owner, completion != nil { ping(owner) }
+        }
     }
 
     private func ping(_ owner: String) {
-        guard asked == owner, completion != nil else { return }
         agent.link.call(
             owner,
             path: AgentInterface.path,
@@ -62,7 +67,7 @@ final class HeritageQuestion {
         ) { [self] answer in
             guard asked == owner, case .success = answer else { return }
             limit = min(.now + HeritageQuestion.patience, end)
-            _ = agent.loop.after(HeritageQuestion.pause) { [self] in ping(owner) }
+            pingLater(owner)
         }
     }
 
