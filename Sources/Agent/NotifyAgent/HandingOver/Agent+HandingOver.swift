@@ -164,7 +164,7 @@ extension Agent {
         guard launching?.awaitsAnswers == true, !isOver else { return completion(true) }
         if !handingOver.awaitsAnswers { logger.notice("handing over later: waiting for the service manager") }
         handingOver.awaitsAnswers = true
-        _ = loop.after(Agent.pause) { [self] in
+        _ = loop.after(10 * Agent.pause) { [self] in
             synchronize(with: successor) { [self] isThere in
                 if isThere { awaitAnswers(for: successor, then: completion) } else { completion(false) }
             }
