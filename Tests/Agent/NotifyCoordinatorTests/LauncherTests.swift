@@ -165,8 +165,10 @@ import Testing
             world.post()
             #expect(world.launcher.reports[0].due == 1)
             world.take(.manager(obstacle: nil))
-            // It has registered before.
-            world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [LauncherWorld.name]), isNew: false))
+            if isRunning {
+                // It has registered before.
+                world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [LauncherWorld.name]), isNew: false))
+            }
             world.take(.activity(world.id, isRunning))
             #expect(world.launcher.reports[0].due == 0 && world.starts.count == (isRunning ? 1 : 2))
         }
