@@ -170,6 +170,7 @@ import Testing
                 world.take(.observes(ConnectionID(7), [world.id], Subjects(names: [LauncherWorld.name]), isNew: false))
             }
             world.take(.activity(world.id, isRunning))
+            if !isRunning { world.runThrough() }
             #expect(world.launcher.reports[0].due == 0 && world.starts.count == (isRunning ? 1 : 2))
         }
     }
