@@ -271,6 +271,9 @@ package final class Agent: CallHandler, PostListener {
         }
     }
 
+    /// The agent before this one takes its time, and not the bus.
+    func busAnswers() { report(.busAnswers) }
+
     /// From now on observers obey the other agent, to which all that wait for this one must turn.
     func isReplaced() {
         isOver = true

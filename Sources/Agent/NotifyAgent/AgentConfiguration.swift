@@ -13,6 +13,8 @@ extension Agent {
         case nameIsTaken(owner: UInt32?)
         /// Another agent has taken over the name.
         case wasReplaced
+        /// The agent has yet to own its name, as the one before it has yet to hand over; the bus and that agent answer.
+        case busAnswers
         case refused(String)
         case busIsLost(NotifyBusError)
     }

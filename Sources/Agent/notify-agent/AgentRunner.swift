@@ -33,7 +33,7 @@ enum AgentRunner {
         } catch {
             return diagnostics.fail(error)
         }
-        let code = serve(service, inbox, signals, until: Deadline(after: busLimit), logger, diagnostics)
+        let code = serve(service, inbox, signals, within: busLimit, logger, diagnostics)
         if let bequest = service.stop(leaves: code == .done && FileStore.isThere) {
             FileStore.keep(bequest, logger)
             bequest.close()
@@ -54,11 +54,12 @@ enum AgentRunner {
         _ service: AgentService,
         _ inbox: Mailbox<Agent.Report>,
         _ signals: Signals,
-        until deadline: Deadline,
+        within limit: Duration,
         _ logger: Logger,
         _ diagnostics: Diagnostics
     ) -> ExitCode {
         var hasServed = false
+        var deadline = Deadline(after: limit)
         while true {
             var sources = [
                 pollfd(fd: inbox.descriptor, events: Int16(POLLIN), revents: 0),
@@ -77,6 +78,7 @@ enum AgentRunner {
             inbox.clear()
             while let event = inbox.take() {
                 if case .ready = event { hasServed = true }
+                if case .busAnswers = event { deadline = Deadline(after: limit) }
                 if case .busIsLost(let error) = event, hasServed {
                     // Usually the end of a session.
                     diagnostics.notice(error.description)
@@ -103,6 +105,7 @@ enum AgentRunner {
             let who = owner.map { "process \($0)" } ?? "another process"
             diagnostics.error("another agent is already running, \(who); use '--replace' to replace it")
             return .failed
+        case .busAnswers: return nil
         case .wasReplaced:
             logger.notice("terminating: replaced by another agent")
             _ = NotifySocket.tell("STOPPING=1", within: .seconds(1))

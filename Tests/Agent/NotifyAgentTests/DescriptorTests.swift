@@ -166,7 +166,7 @@ import Testing
         let stream = ParkedStream(socket: pair[0], process: nil, agent: ":1.1", mark: 1)
         #expect((0..<10).allSatisfy { _ in !stream.isStuck() })
         stream.markIsRouted()
-        // The bus has let go of it, or nobody will ever see it.
+        // By now the mark has come, or it is lost.
         #expect((0..<3).map { _ in stream.isStuck() } == [false, false, true])
     }
 

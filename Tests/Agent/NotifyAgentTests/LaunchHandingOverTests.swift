@@ -43,7 +43,7 @@ struct LaunchHandingOverTests {
         try session.until("notify-lifecycle launches -q >\"$HOME/list\" && ! grep -q waking \"$HOME/list\"")
     }
 
-    /// Each agent has got what the one before it knew, however busy the machine is.
+    /// Each agent has got what the one before it knew.
     private func expectAllTookOver(_ session: UserSession) throws {
         let count = try session.shell("cat \"$HOME\"/agent*log | grep -c 'took over'; echo $replacements").split(
             separator: "\n"
@@ -145,7 +145,7 @@ struct LaunchHandingOverTests {
         kind: BusKind
     ) throws {
         let session = try UserSession(kind)
-        let names = ["e1", "e2", "e3", "unit"].map { "com.example.\($0)" }
+        let names = ["e1", "e2", "e3", "e4", "unit"].map { "com.example.\($0)" }
         for name in names.dropLast() {
             let command = "sh -c 'echo $NOTIFY_NAME >>$HOME/runs'"
             try session.entry(String(name.dropFirst(12)), "name = \(name)", "run = \(command)")
@@ -153,16 +153,12 @@ struct LaunchHandingOverTests {
         try session.job("echo com.example.unit >>$HOME/runs")
         try session.entry("unit", "name = com.example.unit", "start = job.service")
         try session.startAgent()
-        try session.shell(
-            """
-            manager=$(busctl --user call org.freedesktop.DBus / org.freedesktop.DBus GetConnectionUnixProcessID s org.freedesktop.systemd1)
-            manager=${manager#u }
-            kill -STOP "$manager"
-            notify-post com.example.e1 com.example.unit
-            """
-        )
+        let bus = "busctl --user call org.freedesktop.DBus / org.freedesktop.DBus"
+        try session.shell("manager=$(\(bus) GetConnectionUnixProcessID s org.freedesktop.systemd1)")
+        try session.shell("manager=${manager#u }")
+        // One that takes over goes away before it has.
+        try session.shell("kill -STOP \"$manager\"; notify-post com.example.e1 com.example.unit")
         for entry in ["e1", "unit"] { try session.waitFor("starting", of: entry) }
-        // One that takes over goes away before it has, and then another one does.
         try session.shell("notify-agent --replace >\"$HOME/agent.1.log\" 2>&1 & next[1]=$!")
         try session.until("grep -q 'waiting for the service manager' \"$HOME/agent.log\"")
         try session.shell("notify-post com.example.e2")
@@ -170,21 +166,24 @@ struct LaunchHandingOverTests {
         try session.shell("kill -KILL ${next[1]}; wait ${next[1]} || true")
         try session.waitFor("starting", of: "e2")
         #expect(try session.shell("grep -c staying \"$HOME/agent.log\"") == "1\n")
-        // Of three more at once, the last one that is left does.
-        try session.shell(
-            """
-            for number in 2 3 4; do
-              notify-agent --replace >"$HOME/agent.$number.log" 2>&1 & next[number]=$!
-            done
-            """
-        )
-        try session.until("(($(grep -c 'waiting for the service manager' \"$HOME/agent.log\") >= 2))")
+        try session.shell("kill -CONT \"$manager\"")
+        try session.until("has runs 3")
+        for entry in ["e1", "e2", "unit"] { try session.waitFor("idle", of: entry) }
+        // Of three at once, the last one that is left takes over.
+        try session.shell("kill -STOP \"$manager\"; notify-post com.example.e3")
+        try session.waitFor("starting", of: "e3")
+        try session.shell("notify-agent --replace >\"$HOME/agent.2.log\" 2>&1 & next[2]=$!")
+        try session.until("(($(grep -c 'waiting for the service manager' \"$HOME/agent.log\") == 2))")
+        for number in [3, 4] {
+            try session.shell("notify-agent --replace >\"$HOME/agent.\(number).log\" 2>&1 & next[\(number)]=$!")
+            try session.until("(($(grep -c 'waits to take over, too' \"$HOME/agent.log\") == \(number - 2)))")
+        }
         try session.shell("kill -KILL ${next[2]} ${next[3]}; wait ${next[2]} ${next[3]} || true")
-        try session.shell("notify-post com.example.e3; kill -CONT \"$manager\"")
+        try session.shell("notify-post com.example.e4; kill -CONT \"$manager\"")
         try session.until("grep -q 'took over' \"$HOME/agent.4.log\" && grep -q ready \"$HOME/agent.4.log\"")
-        try session.until("has runs 4")
+        try session.until("has runs 5")
         try session.until(
-            "notify-lifecycle launches -q >\"$HOME/list\" && [[ $(grep -c ' idle ' \"$HOME/list\") == 4 ]]"
+            "notify-lifecycle launches -q >\"$HOME/list\" && [[ $(grep -c ' idle ' \"$HOME/list\") == 5 ]]"
         )
         #expect(try session.shell("sort \"$HOME/runs\"") == names.map { $0 + "\n" }.joined())
         try session.shell("kill ${next[4]} && wait ${next[4]} || true")

@@ -98,6 +98,26 @@ import Testing
         #expect(world.starts.isEmpty && world.launcher.reports[0].due == 1)
     }
 
+    @Test func `what was handed over while the service manager is away starts its program when it is back`() {
+        for obstacles in [[], ["away"], ["away", "silent"]] as [[String]] {
+            var world = LauncherWorld()
+            world.take(.load([]))
+            world.launcher = Launcher()
+            var entry = LaunchEntry(title: "a", action: Self.unit)
+            entry.subjects.names = [Self.name]
+            world.take(.load([entry], inheriting: [heritage { $0.due = [Self.name] }]))
+            for obstacle in obstacles { world.take(.manager(obstacle: obstacle)) }
+            #expect(world.state == "waking" && world.launcher.reports[0].due == 1 && world.starts.isEmpty)
+            world.take(.manager(obstacle: nil))
+            world.take(.activity(world.id, false))
+            #expect(world.starts.count == 1)
+        }
+        // Nothing was left, so nobody knows that there was one.
+        var world = LauncherWorld(withManager: false)
+        world.take(.manager(obstacle: "none"))
+        #expect(world.state == "off")
+    }
+
     @Test func `a command whose start may have to be tried again is not at rest`() {
         var world = LauncherWorld { $0.action = .command(["true"]) }
         world.post()

@@ -10,13 +10,13 @@ extension Agent {
     struct HandingOver {
         enum Stage { case no, underWay, done }
 
-        /// How many of those that have called in vain are remembered.
+        /// How many of those that have called since are remembered.
         static let mostOthers = 16
 
         var stage = Stage.no
-        /// Whether it lasts because the service manager has yet to answer.
+        /// Whether it is waiting only for the service manager.
         var awaitsAnswers = false
-        /// Called meanwhile: the next of them takes over if the first one goes away without.
+        /// Called meanwhile: the next of them takes over if the first one goes away before it has.
         var others: [BusCall] = []
     }
 
@@ -35,7 +35,9 @@ extension Agent {
         guard call.wantsReply else { return }
         guard handingOver.stage == .no else {
             // Usually the bus answers, when the next agent ends this connection: the caller then asks that one.
-            if handingOver.others.count < HandingOver.mostOthers { handingOver.others.append(call) }
+            guard handingOver.stage == .underWay, handingOver.others.count < HandingOver.mostOthers else { return }
+            logger.notice("another agent waits to take over, too", metadata: ["from": "\(call.sender)"])
+            handingOver.others.append(call)
             return
         }
         handOver(call)
@@ -86,7 +88,9 @@ extension Agent {
     private func leave(then completion: @escaping (Bequest?) -> Void) {
         if isOver { return end { completion(nil) } }
         isBeingRestarted { [self] isRestarted in
-            guard isRestarted, !isOver, handingOver.stage == .no else { return end { completion(nil) } }
+            // A successor may have called meanwhile.
+            if handingOver.stage != .no, !isOver { return finish(leaves: true, then: completion) }
+            guard isRestarted, !isOver else { return end { completion(nil) } }
             handingOver.stage = .underWay
             moveGuard { [self] in
                 bequeath(to: nil, keepsFrozen: self.guardIsOutside) { [self] bequest in
@@ -161,7 +165,12 @@ extension Agent {
 
     /// Waits until the service manager has taken all starts: those of an agent that has left the bus by then it refuses.
     private func awaitAnswers(for successor: String?, then completion: @escaping (Bool) -> Void) {
-        guard launching?.awaitsAnswers == true, !isOver else { return completion(true) }
+        guard launching?.awaitsAnswers == true, !isOver else {
+            if !handingOver.awaitsAnswers || isOver { return completion(true) }
+            // Other changes may have begun since.
+            handingOver.awaitsAnswers = false
+            return awaitRest(of: successor, until: .now + Agent.patience, then: completion)
+        }
         if !handingOver.awaitsAnswers { logger.notice("handing over later: waiting for the service manager") }
         handingOver.awaitsAnswers = true
         _ = loop.after(10 * Agent.pause) { [self] in

@@ -65,8 +65,11 @@ final class HeritageQuestion {
             member: "Ping",
             []
         ) { [self] answer in
-            guard asked == owner, case .success = answer else { return }
+            guard asked == owner else { return }
+            // Also that it refuses this shows that it is there.
+            if case .failure(let fault) = answer, fault.saysGone || fault.saysSilent { return }
             limit = min(.now + HeritageQuestion.patience, end)
+            agent.busAnswers()
             pingLater(owner)
         }
     }
@@ -82,13 +85,15 @@ final class HeritageQuestion {
     }
 
     private func ask(_ owner: String) {
+        // Its time limit is the clock's.
         let call = AgentInterface.HandOver()
         agent.link.call(
             owner,
             path: AgentInterface.path,
             interface: AgentInterface.name,
             member: AgentInterface.HandOver.member,
-            call.arguments
+            call.arguments,
+            waitsForever: true
         ) { [self] answer in
             switch answer {
             case .success(let values):

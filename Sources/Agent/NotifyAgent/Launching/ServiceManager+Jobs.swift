@@ -43,7 +43,7 @@ extension ServiceManager {
         requested[id] = nil
         switch answer {
         case .failure(let fault) where fault.saysGone:
-            // It has not begun with it. That it is away comes next, and it is asked once more when it is back.
+            // It has not begun the start. That it is away comes next, and it is asked once more when it is back.
             jobEnds()
         case .failure(let fault):
             jobEnds()

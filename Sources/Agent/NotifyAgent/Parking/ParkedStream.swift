@@ -43,6 +43,8 @@ final class ParkedStream {
 
     /// How many bytes are read per turn.
     private static let turn = 262_144
+    /// How long the bus may take to put the mark into the stream, in nanoseconds.
+    private static let patience: Int64 = 60_000_000_000
     /// After this many checks without progress it ends.
     private static let lookLimit = 3
     /// For how many senders' names the bus is asked.
@@ -62,13 +64,15 @@ final class ParkedStream {
     private var looksWithoutProgress = 0
     private var bytesLeft: Int
     private let time: Int64
-    /// By when the mark must have come; nil until the bus has put it into the stream.
-    private var deadline: Int64?
+    /// Whether the bus has put the mark into the stream, and by when it must have come.
+    private var isMarkRouted = false
+    private var deadline: Int64
 
     /// - Parameter socket: a duplicate of the socket, which is closed at the end.
     init(socket: Int32, process: ProcessHandle?, agent: String, mark: UInt64, bounds: Bounds = Bounds()) {
         bytesLeft = bounds.bytes
         time = bounds.time
+        deadline = MonotonicTime.now.nanoseconds + ParkedStream.patience
         self.socket = socket
         self.process = process
         self.agent = agent
@@ -85,7 +89,7 @@ final class ParkedStream {
     ///
     /// - Returns: whether that was everything.
     func readSome() -> Bool {
-        guard !isReadByProcess, bytesLeft > 0, !isLate else { return true }
+        guard !isReadByProcess, bytesLeft > 0, MonotonicTime.now.nanoseconds < deadline else { return true }
         var total = 0
         while total < ParkedStream.turn, !outcome.hasMark {
             switch readChunk() {
@@ -113,14 +117,16 @@ final class ParkedStream {
     /// Whether nothing has come for a while, or the mark may have gone where it can't be seen here. Checked once a
     /// second.
     func isStuck() -> Bool {
-        if deadline != nil { looksWithoutProgress += 1 }
-        return looksWithoutProgress >= ParkedStream.lookLimit || isReadByProcess || isLate
+        if isMarkRouted { looksWithoutProgress += 1 }
+        return looksWithoutProgress >= ParkedStream.lookLimit || isReadByProcess
+            || MonotonicTime.now.nanoseconds >= deadline
     }
 
     /// The bus has answered a question that was asked after the mark was sent. Until then it is busy, and nothing is amiss.
-    func markIsRouted() { deadline = MonotonicTime.now.nanoseconds + time }
-
-    private var isLate: Bool { deadline.map { $0 <= MonotonicTime.now.nanoseconds } ?? false }
+    func markIsRouted() {
+        isMarkRouted = true
+        deadline = min(deadline, MonotonicTime.now.nanoseconds + time)
+    }
 
     /// Whether the process is running again: then it reads too, and nothing more can be gained.
     private var isReadByProcess: Bool {

@@ -23,6 +23,8 @@ package struct LaunchHeritage: Equatable, Sendable {
         self.action = action
     }
 
+    var needsManager: Bool { if case .activation = action { false } else { true } }
+
     /// Whether there is nothing to know.
     package var isEmpty: Bool { due.isEmpty && missed.isEmpty && heard.isEmpty && recentStarts.isEmpty }
 
@@ -56,7 +58,8 @@ extension Launcher {
         }
     }
 
-    /// Whether what was started is known to run, so that the next agent will know it as well, and is not to be tried again.
+    /// Whether what was started is known to run, so that the next agent will know it as well, and that no start may have to be
+    /// tried again.
     package var isAtRest: Bool { launches.values.allSatisfy(\.isAtRest) }
 
     /// Whether it is not known yet of some entry whether its program runs, or not all of its names are heard.

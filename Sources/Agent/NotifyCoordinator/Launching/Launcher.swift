@@ -281,6 +281,8 @@ package struct Launcher: Hashable {
         _ now: Int64,
         _ effects: inout [Effect]
     ) {
+        // The agent before this one has had a service manager: what it has handed over is kept until that is back.
+        if manager == .unknown, heritage.contains(where: \.needsManager) { manager = .away(reason: "") }
         let heritage = Dictionary(heritage.map { ($0.title, $0) }) { first, _ in first }
         var old = Dictionary(launches.values.map { ($0.entry.title, $0) }) { first, _ in first }
         for entry in entries {

@@ -63,6 +63,8 @@ struct InterimObservers: Hashable {
 
     mutating func isDoubled(_ id: ConnectionID) { doubled.insert(id) }
 
+    mutating func forgetDropped(_ id: ConnectionID) { observers[id]?.dropped = 0 }
+
     /// - Returns: whether some of these were not leaving.
     mutating func leave(_ prefixes: Set<NamePrefix>, _ id: ConnectionID) -> Bool {
         guard let observer = observers[id] else { return false }
@@ -143,7 +145,11 @@ extension Coordinator {
 
     /// The agent does not hand over after all: its relay goes on.
     mutating func leaveToRelay() {
-        for id in interim.doubled.sorted() { endInterim(id) }
+        for id in interim.doubled.sorted() {
+            // The relay has passed on what there was no room for here.
+            interim.forgetDropped(id)
+            endInterim(id)
+        }
     }
 
     /// What is handed over of programs behind the relay. A post that the relay has yet to pass on is to be added.
