@@ -153,11 +153,9 @@ struct LaunchHandingOverTests {
         try session.job("echo com.example.unit >>$HOME/runs")
         try session.entry("unit", "name = com.example.unit", "start = job.service")
         try session.startAgent()
-        let bus = "busctl --user call org.freedesktop.DBus / org.freedesktop.DBus"
-        try session.shell("manager=$(\(bus) GetConnectionUnixProcessID s org.freedesktop.systemd1)")
-        try session.shell("manager=${manager#u }")
         // One that takes over goes away before it has.
-        try session.shell("kill -STOP \"$manager\"; notify-post com.example.e1 com.example.unit")
+        try stopManager(session)
+        try session.shell("notify-post com.example.e1 com.example.unit")
         for entry in ["e1", "unit"] { try session.waitFor("starting", of: entry) }
         try session.shell("notify-agent --replace >\"$HOME/agent.1.log\" 2>&1 & next[1]=$!")
         try session.until("grep -q 'waiting for the service manager' \"$HOME/agent.log\"")
@@ -170,7 +168,8 @@ struct LaunchHandingOverTests {
         try session.until("has runs 3")
         for entry in ["e1", "e2", "unit"] { try session.waitFor("idle", of: entry) }
         // Of three at once, the last one that is left takes over.
-        try session.shell("kill -STOP \"$manager\"; notify-post com.example.e3")
+        try stopManager(session)
+        try session.shell("notify-post com.example.e3")
         try session.waitFor("starting", of: "e3")
         try session.shell("notify-agent --replace >\"$HOME/agent.2.log\" 2>&1 & next[2]=$!")
         try session.until("(($(grep -c 'waiting for the service manager' \"$HOME/agent.log\") == 2))")
@@ -187,6 +186,39 @@ struct LaunchHandingOverTests {
         )
         #expect(try session.shell("sort \"$HOME/runs\"") == names.map { $0 + "\n" }.joined())
         try session.shell("kill ${next[4]} && wait ${next[4]} || true")
+    }
+
+    /// With the usual limit: this takes as long. A person may want to end the old agent meanwhile.
+    @Test(arguments: anyBusKind())
+    func `what is due is handed over, although the service manager answers too late and the agent is to end`(
+        kind: BusKind
+    ) throws {
+        let session = try UserSession(kind)
+        for entry in ["late", "due"] {
+            let command = "sh -c 'echo $NOTIFY_NAME >>$HOME/runs'"
+            try session.entry(entry, "name = com.example.\(entry)", "run = \(command)")
+        }
+        try session.startAgent()
+        try stopManager(session)
+        try session.shell("notify-post com.example.late")
+        try session.waitFor("starting", of: "late")
+        try session.shell("notify-agent --replace >\"$HOME/agent.1.log\" 2>&1 & next=$!")
+        try session.until("grep -q 'waiting for the service manager' \"$HOME/agent.log\"")
+        try session.shell("notify-post com.example.due; kill -TERM $agent")
+        try session.until("grep -q 'took over' \"$HOME/agent.1.log\" && grep -q ready \"$HOME/agent.1.log\"")
+        #expect(try session.shell("grep -c 'late was not started: .* within 25 s' \"$HOME/agent.log\"") == "1\n")
+        try session.shell("kill -CONT \"$manager\"")
+        try session.until("grep -q due \"$HOME/runs\"")
+        try session.waitFor("idle", of: "due")
+        #expect(try session.shell("grep -c due \"$HOME/runs\"") == "1\n")
+        try session.shell("kill $next && wait $next || true")
+    }
+
+    /// Stops the service manager of a session, which then answers nothing.
+    private func stopManager(_ session: UserSession) throws {
+        let bus = "busctl --user call org.freedesktop.DBus / org.freedesktop.DBus"
+        try session.shell("manager=$(\(bus) GetConnectionUnixProcessID s org.freedesktop.systemd1)")
+        try session.shell("manager=${manager#u } && kill -STOP \"$manager\"")
     }
 
     /// When systemd is updated, it has the managers of all users execute the new version.
