@@ -16,9 +16,10 @@ package final class AgentService: Sendable {
 
     /// How long the bus may take to see to what the agent does at its end, in milliseconds.
     private static let farewell: Int64 = 2_000
-    /// How long it may take the agent to leave what it knows, or to hand it over, in milliseconds: more than all that it waits
-    /// for meanwhile, which is 25 seconds for the service manager and some more for the bus.
-    private static let leaving: Int64 = 35_000
+    /// How long it may take the agent to leave what it knows, or to hand it over, in milliseconds.
+    private static let leaving: Int64 = 8_000
+    /// The same if the agent waits for the service manager meanwhile, which has 25 seconds.
+    private static let longest: Int64 = 35_000
 
     private let thread: EventThread
 
@@ -66,24 +67,40 @@ package final class AgentService: Sendable {
     /// - Returns: what to give it; then processes stay frozen, and the name is not released.
     package func stop(leaves: Bool = false) -> Bequest? {
         let outcome = Monitor<Bequest??>(nil)
-        let isHandingOver = Monitor(false)
         let end: @Sendable (Bequest?) -> Void = { bequest in
             outcome.withLock { $0 = .some(bequest) }
             outcome.wakeAll()
         }
         thread.perform { loop in
             guard let agent = loop.tenant as? Agent else { return end(nil) }
-            isHandingOver.withLock { $0 = agent.handingOver.stage == .underWay }
             agent.finish(leaves: leaves, then: end)
         }
         // If the bus is gone, or does not answer, there is nothing to wait for.
         let began = MonotonicTime.now
-        let limit = leaves ? AgentService.leaving : AgentService.farewell
+        var limit = leaves ? AgentService.leaving : AgentService.farewell
         var bequest: Bequest?? = outcome.wait(until: began + limit) { $0 }
-        if bequest == nil, isHandingOver.withLock({ $0 }) {
-            bequest = outcome.wait(until: began + AgentService.leaving) { $0 }
+        while bequest == nil, case let time = timeToEnd, time > limit {
+            limit = time
+            bequest = outcome.wait(until: began + limit) { $0 }
         }
         thread.stop(waits: true)
         return bequest ?? nil
+    }
+
+    /// How long the agent may take to end by what it is doing now, in milliseconds.
+    private var timeToEnd: Int64 {
+        let answer = Monitor<Int64?>(nil)
+        thread.perform { loop in
+            let handingOver = (loop.tenant as? Agent)?.handingOver
+            let time =
+                switch handingOver?.stage {
+                case .underWay? where handingOver?.awaitsAnswers == true: AgentService.longest
+                case .underWay?: AgentService.leaving
+                case .no?, .done?, nil: AgentService.farewell
+                }
+            answer.withLock { $0 = time }
+            answer.wakeAll()
+        }
+        return answer.wait(until: .now + AgentService.farewell) { $0 } ?? AgentService.farewell
     }
 }

@@ -126,31 +126,23 @@ import Testing
 
 /// Agents that hand over on a bus.
 @Suite struct SuccessorTests {
-    @Test(arguments: busKinds)
-    func `what a successor can't read is ignored, and said`(kind: BusKind) throws {
-        let scene = try AgentBus(kind)
-        let old = try RawBusClient(address: scene.bus.address, passesDescriptors: true)
-        let observer = try RawBusClient(address: scene.bus.address)
-        try #require(try observer.register(["com.example.a"]).kind == .reply)
-        // An agent whose answer means nothing.
+    /// Has a client of the bus take the place of an agent, and starts one that is to take over from that.
+    private func replace(_ scene: AgentBus, by old: RawBusClient) throws -> RunningCommand {
         var name = RawBody()
         name.append(AgentInterface.name)
         name.append(UInt32(1 | 2 | 4))
         try #require(try old.callBus("RequestName", signature: "su", body: name.bytes).kind == .reply)
         #expect(try scene.agent.wait(timeout: .patience).status == 0)
-        let successor = try start(
+        return try start(
             productPath("notify-agent"),
             ["--address", scene.bus.address, "--replace"],
             environment: withoutDesktop
         )
-        // After a second it is asked whether it is there.
-        var call = try old.readCall()
-        while call.member == "Ping" { call = try old.readCall() }
-        #expect(call.member == "HandOver")
+    }
+
+    private func handOverNonsense(_ old: RawBusClient, _ call: RawMessage) throws {
         var answer = RawMessage(.reply)
-        answer.destination = call.sender
-        answer.replySerial = call.serial
-        answer.flags = 1
+        (answer.destination, answer.replySerial, answer.flags) = (call.sender, call.serial, 1)
         answer.signature = "hh"
         var body = RawBody()
         body.append(UInt32(0))
@@ -159,8 +151,78 @@ import Testing
         let file = MemoryFile.make(Array("nonsense".utf8))
         defer { close(file) }
         _ = try old.send(answer, with: [file, old.socket])
+    }
+
+    @Test(arguments: busKinds)
+    func `what a successor can't read is ignored, and said`(kind: BusKind) throws {
+        let scene = try AgentBus(kind)
+        let old = try RawBusClient(address: scene.bus.address, passesDescriptors: true)
+        let observer = try RawBusClient(address: scene.bus.address)
+        try #require(try observer.register(["com.example.a"]).kind == .reply)
+        // An agent whose answer means nothing.
+        let successor = try replace(scene, by: old)
+        // After a second it is asked whether it is there.
+        var call = try old.readCall()
+        while call.member == "Ping" { call = try old.readCall() }
+        #expect(call.member == "HandOver")
+        try handOverNonsense(old, call)
         let log = try withExtendedLifetime(old) { try successor.waitForErrorOutput(containing: "ready") }
         #expect(log.contains("ignored what another agent has left"))
+    }
+
+    /// It is asked each second, and may be silent for ten.
+    @Test(arguments: anyBusKind())
+    func `an agent is waited for as long as it answers, and given up if it does not`(kind: BusKind) throws {
+        for answers in [12, 0] {
+            let scene = try AgentBus(kind)
+            let old = try RawBusClient(address: scene.bus.address, passesDescriptors: true)
+            let successor = try replace(scene, by: old)
+            var question: RawMessage?
+            var count = 0
+            while count < answers {
+                let call = try old.readCall()
+                guard call.member == "Ping" else {
+                    question = call
+                    continue
+                }
+                var answer = RawMessage(.reply)
+                (answer.destination, answer.replySerial, answer.flags) = (call.sender, call.serial, 1)
+                _ = try old.send(answer)
+                count += 1
+            }
+            if answers > 0 { try handOverNonsense(old, #require(question)) }
+            let log = try withExtendedLifetime(old) { try successor.waitForErrorOutput(containing: "ready") }
+            #expect(log.contains("ignored what another agent has left") == (answers > 0))
+            #expect(log.contains("it does not answer") == (answers == 0))
+        }
+    }
+
+    @Test(arguments: busKinds)
+    func `an agent that asks whether it is restarted hands over to one that calls meanwhile`(kind: BusKind) throws {
+        let end = ContinuousClock.now + .patience
+        var answer: RawMessage
+        repeat {
+            let bus = try PrivateBus(kind)
+            let manager = try AnsweringService(bus, ["org.freedesktop.systemd1"], [:])
+            defer { manager.end() }
+            manager.mute("GetUnitByPID", always: true)
+            let path = bus.folder + "/notify"
+            let socket = try DatagramSocket(path, isAbstract: false)
+            let agent = try start(
+                productPath("notify-agent"),
+                ["--address", bus.address],
+                environment: withoutDesktop.merging(["XDG_RUNTIME_DIR": bus.folder, "NOTIFY_SOCKET": path]) { $1 }
+            )
+            try agent.waitForErrorOutput(containing: "ready")
+            let successor = try RawBusClient(address: bus.address, passesDescriptors: true)
+            agent.send(signal: SIGTERM)
+            try #require(waitUntil { manager.count("GetUnitByPID") == 1 })
+            answer = try successor.callAgent(AgentInterface.HandOver.member)
+            #expect(try agent.wait(timeout: .patience).status == 0)
+            withExtendedLifetime(socket) {}
+            // It asks for half a second, which is too little on a busy machine.
+        } while answer.kind != .reply && ContinuousClock.now < end
+        #expect(answer.kind == .reply, "\(answer.errorName ?? "")")
     }
 
     @Test(arguments: busKinds)

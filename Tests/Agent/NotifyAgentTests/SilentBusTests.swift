@@ -32,4 +32,25 @@ import Testing
             exit(code.rawValue)
         }
     }
+
+    /// A session waits for its services when it ends, and its bus may be the first to go.
+    @Test(arguments: busKinds)
+    func `the agent ends without its bus, although it could leave what it knows`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind)
+        let relay = try BusRelay(to: bus.address)
+        defer { relay.close() }
+        let path = bus.folder + "/notify"
+        let socket = try DatagramSocket(path, isAbstract: false)
+        let agent = try start(
+            productPath("notify-agent"),
+            ["--address", relay.address],
+            environment: withoutDesktop.merging(["XDG_RUNTIME_DIR": bus.folder, "NOTIFY_SOCKET": path]) { $1 }
+        )
+        try agent.waitForErrorOutput(containing: "ready")
+        relay.hold()
+        agent.send(signal: SIGTERM)
+        // Of these it waits for eight; it would be 35 if the service manager had yet to answer it.
+        #expect(try agent.wait(timeout: .seconds(30)).status == 0)
+        withExtendedLifetime(socket) {}
+    }
 }

@@ -90,12 +90,17 @@ import Testing
         // The same for one that is added meanwhile.
         var world = LauncherWorld()
         world.take(.holdBack(true))
-        var entry = LaunchEntry(title: "b", action: Self.unit)
-        entry.subjects.names = [Self.name]
-        world.take(.load([entry]))
-        world.take(.activity(LaunchID(2), false))
-        world.take(.heard(Self.name, [LaunchID(2)]))
-        #expect(world.starts.isEmpty && world.launcher.reports[0].due == 1)
+        for (number, action) in [(2, Self.unit), (3, .activation("com.example.Service"))] as [(UInt64, LaunchEntry.Action)] {
+            var entry = LaunchEntry(title: "b", action: action)
+            entry.subjects.names = [Self.name]
+            world.take(.load([entry]))
+            world.take(.activity(LaunchID(number), false))
+            world.take(.heard(Self.name, [LaunchID(number)]))
+            #expect(world.starts.isEmpty && world.launcher.reports[0].due == 1)
+            #expect(world.launcher.heritage.map(\.due) == [[Self.name]])
+        }
+        world.take(.holdBack(false))
+        #expect(world.starts.count == 1)
     }
 
     @Test func `what was handed over while the service manager is away starts its program when it is back`() {

@@ -102,7 +102,7 @@ struct Launch: Hashable {
 
     /// Whether a start that is under way is carried out, whatever becomes of the agent.
     var isStartAccepted: Bool {
-        if case .starting(.some) = phase { return !entry.needsManager }
+        if case .starting(.some) = phase { return !entry.action.needsManager }
         return true
     }
 

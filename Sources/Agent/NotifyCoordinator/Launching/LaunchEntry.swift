@@ -11,6 +11,9 @@ package struct LaunchEntry: Hashable, Sendable {
         case command([String])
         /// A well-known name whose owner the bus starts.
         case activation(String)
+
+        /// Whether it needs a service manager.
+        package var needsManager: Bool { if case .activation = self { false } else { true } }
     }
 
     /// What to do with a post while the program is running and does not observe the name.
@@ -74,10 +77,8 @@ package struct LaunchEntry: Hashable, Sendable {
         self.action = action
     }
 
-    /// Whether it needs a service manager.
-    package var needsManager: Bool { if case .activation = action { false } else { true } }
     /// Whether a service manager is to start it.
-    package var runsByManager: Bool { needsManager && isEnabled }
+    package var runsByManager: Bool { action.needsManager && isEnabled }
 }
 
 /// An entry known to this agent. Numbers are never reused.

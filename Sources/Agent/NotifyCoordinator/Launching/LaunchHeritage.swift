@@ -23,8 +23,6 @@ package struct LaunchHeritage: Equatable, Sendable {
         self.action = action
     }
 
-    var needsManager: Bool { if case .activation = action { false } else { true } }
-
     /// Whether there is nothing to know.
     package var isEmpty: Bool { due.isEmpty && missed.isEmpty && heard.isEmpty && recentStarts.isEmpty }
 
@@ -82,6 +80,7 @@ extension Launch {
         return observers.takeLate()
     }
 
+    /// What the next agent gets. A start that the service manager has not accepted is due again.
     var heritage: LaunchHeritage {
         var heritage = LaunchHeritage(title: entry.title, action: entry.action)
         if case .off = phase { return heritage }

@@ -151,7 +151,7 @@ package struct Launcher: Hashable {
             switch launch.phase {
             case .waking:
                 state = "waking"
-                if case .away(let why) = manager, launch.entry.needsManager { reason = why }
+                if case .away(let why) = manager, launch.entry.action.needsManager { reason = why }
             case .idle: state = "idle"
             case .settling: state = "settling"
             case .arming, .starting: state = "starting"
@@ -205,7 +205,7 @@ package struct Launcher: Hashable {
             let old = manager
             manager = Manager(obstacle, after: old)
             guard manager != old else { return }
-            for id in launches.keys.sorted() where launches[id]?.entry.needsManager == true {
+            for id in launches.keys.sorted() where launches[id]?.entry.action.needsManager == true {
                 switch manager {
                 case .away: if old == .present { launches[id]?.managerIsAway(now, &effects) }
                 case .unknown, .present, .missing: begin(id, &effects)
@@ -267,10 +267,10 @@ package struct Launcher: Hashable {
             return
         }
         switch manager {
-        case .missing(let reason) where entry.needsManager: launches[id]?.turnOff(reason, &effects)
+        case .missing(let reason) where entry.action.needsManager: launches[id]?.turnOff(reason, &effects)
         // It begins as soon as that is known.
-        case .unknown where entry.needsManager: break
-        case .away where entry.needsManager: launches[id]?.begin(canAttach: false, &effects)
+        case .unknown where entry.action.needsManager: break
+        case .away where entry.action.needsManager: launches[id]?.begin(canAttach: false, &effects)
         case .present, .missing, .unknown, .away: launches[id]?.begin(&effects)
         }
     }
@@ -282,7 +282,7 @@ package struct Launcher: Hashable {
         _ effects: inout [Effect]
     ) {
         // The agent before this one has had a service manager: what it has handed over is kept until that is back.
-        if manager == .unknown, heritage.contains(where: \.needsManager) { manager = .away(reason: "") }
+        if manager == .unknown, heritage.contains(where: \.action.needsManager) { manager = .away(reason: "") }
         let heritage = Dictionary(heritage.map { ($0.title, $0) }) { first, _ in first }
         var old = Dictionary(launches.values.map { ($0.entry.title, $0) }) { first, _ in first }
         for entry in entries {
