@@ -90,12 +90,13 @@ import Testing
         // The same for one that is added meanwhile.
         var world = LauncherWorld()
         world.take(.holdBack(true))
-        for (number, action) in [(2, Self.unit), (3, .activation("com.example.Service"))] as [(UInt64, LaunchEntry.Action)] {
+        let actions: [LaunchEntry.Action] = [Self.unit, .activation("com.example.Service")]
+        for (id, action) in zip([LaunchID(2), LaunchID(3)], actions) {
             var entry = LaunchEntry(title: "b", action: action)
             entry.subjects.names = [Self.name]
             world.take(.load([entry]))
-            world.take(.activity(LaunchID(number), false))
-            world.take(.heard(Self.name, [LaunchID(number)]))
+            world.take(.activity(id, false))
+            world.take(.heard(Self.name, [id]))
             #expect(world.starts.isEmpty && world.launcher.reports[0].due == 1)
             #expect(world.launcher.heritage.map(\.due) == [[Self.name]])
         }
