@@ -272,7 +272,7 @@ package final class Agent: CallHandler, PostListener {
     }
 
     /// The agent before this one takes its time, and not the bus.
-    func busAnswers() { report(.busAnswers) }
+    func predecessorAnswers() { report(.predecessorAnswers) }
 
     /// From now on observers obey the other agent, to which all that wait for this one must turn.
     func isReplaced() {

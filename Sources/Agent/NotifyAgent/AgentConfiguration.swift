@@ -14,7 +14,7 @@ extension Agent {
         /// Another agent has taken over the name.
         case wasReplaced
         /// The agent has yet to own its name, as the one before it has yet to hand over; the bus and that agent answer.
-        case busAnswers
+        case predecessorAnswers
         case refused(String)
         case busIsLost(NotifyBusError)
     }

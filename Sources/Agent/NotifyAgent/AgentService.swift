@@ -77,30 +77,31 @@ package final class AgentService: Sendable {
         }
         // If the bus is gone, or does not answer, there is nothing to wait for.
         let began = MonotonicTime.now
-        var limit = leaves ? AgentService.leaving : AgentService.farewell
-        var bequest: Bequest?? = outcome.wait(until: began + limit) { $0 }
-        while bequest == nil, case let time = timeToEnd, time > limit {
-            limit = time
-            bequest = outcome.wait(until: began + limit) { $0 }
+        var limit = began + (leaves ? AgentService.leaving : AgentService.farewell)
+        var bequest: Bequest?? = outcome.wait(until: limit) { $0 }
+        while bequest == nil, case let end = timeOfEnd(began), limit < end {
+            limit = end
+            bequest = outcome.wait(until: limit) { $0 }
         }
         thread.stop(waits: true)
         return bequest ?? nil
     }
 
-    /// How long the agent may take to end by what it is doing now, in milliseconds.
-    private var timeToEnd: Int64 {
-        let answer = Monitor<Int64?>(nil)
+    /// When the agent has ended at the latest, by what it is doing now.
+    ///
+    /// - Parameter began: when it was asked to end.
+    private func timeOfEnd(_ began: MonotonicTime) -> MonotonicTime {
+        let answer = Monitor<MonotonicTime?>(nil)
         thread.perform { loop in
-            let handingOver = (loop.tenant as? Agent)?.handingOver
-            let time =
-                switch handingOver?.stage {
-                case .underWay? where handingOver?.awaitsAnswers == true: AgentService.longest
-                case .underWay?: AgentService.leaving
-                case .no?, .done?, nil: AgentService.farewell
-                }
-            answer.withLock { $0 = time }
+            let last = began + AgentService.longest
+            var end = began + AgentService.farewell
+            if let handingOver = (loop.tenant as? Agent)?.handingOver, handingOver.stage == .underWay {
+                // One successor may have gone, and the next one has its own time.
+                end = handingOver.awaitsAnswers ? last : min(last, handingOver.begin + AgentService.leaving)
+            }
+            answer.withLock { $0 = end }
             answer.wakeAll()
         }
-        return answer.wait(until: .now + AgentService.farewell) { $0 } ?? AgentService.farewell
+        return answer.wait(until: .now + AgentService.farewell) { $0 } ?? began
     }
 }

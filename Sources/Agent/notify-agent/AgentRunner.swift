@@ -78,7 +78,7 @@ enum AgentRunner {
             inbox.clear()
             while let event = inbox.take() {
                 if case .ready = event { hasServed = true }
-                if case .busAnswers = event { deadline = Deadline(after: limit) }
+                if case .predecessorAnswers = event { deadline = Deadline(after: limit) }
                 if case .busIsLost(let error) = event, hasServed {
                     // Usually the end of a session.
                     diagnostics.notice(error.description)
@@ -105,7 +105,7 @@ enum AgentRunner {
             let who = owner.map { "process \($0)" } ?? "another process"
             diagnostics.error("another agent is already running, \(who); use '--replace' to replace it")
             return .failed
-        case .busAnswers: return nil
+        case .predecessorAnswers: return nil
         case .wasReplaced:
             logger.notice("terminating: replaced by another agent")
             _ = NotifySocket.tell("STOPPING=1", within: .seconds(1))

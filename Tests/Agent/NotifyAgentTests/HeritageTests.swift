@@ -127,7 +127,9 @@ import Testing
 /// Agents that hand over on a bus.
 @Suite struct SuccessorTests {
     /// Has a client of the bus take the place of an agent, and starts one that is to take over from that.
-    private func replace(_ scene: AgentBus, by old: RawBusClient) throws -> RunningCommand {
+    private func replace(_ scene: AgentBus, by old: RawBusClient, _ environment: [String: String] = [:]) throws
+        -> RunningCommand
+    {
         var name = RawBody()
         name.append(AgentInterface.name)
         name.append(UInt32(1 | 2 | 4))
@@ -136,7 +138,7 @@ import Testing
         return try start(
             productPath("notify-agent"),
             ["--address", scene.bus.address, "--replace"],
-            environment: withoutDesktop
+            environment: withoutDesktop.merging(environment) { $1 }
         )
     }
 
@@ -223,6 +225,25 @@ import Testing
             // It asks for half a second, which is too little on a busy machine.
         } while answer.kind != .reply && ContinuousClock.now < end
         #expect(answer.kind == .reply, "\(answer.errorName ?? "")")
+    }
+
+    /// The agent that it has asked hands over to the one that comes next.
+    @Test(arguments: busKinds)
+    func `an agent that is restarted before it was answered leaves nothing`(kind: BusKind) throws {
+        let scene = try AgentBus(kind)
+        let old = try RawBusClient(address: scene.bus.address, passesDescriptors: true)
+        let manager = try AnsweringService(scene.bus, ["org.freedesktop.systemd1"], [:])
+        defer { manager.end() }
+        manager.mute("GetUnitByPID", always: true)
+        let path = scene.bus.folder + "/notify"
+        let socket = try DatagramSocket(path, isAbstract: false)
+        let successor = try replace(scene, by: old, ["NOTIFY_SOCKET": path])
+        while try old.readCall().member != "HandOver" {}
+        successor.send(signal: SIGTERM)
+        let end = try successor.wait(timeout: .patience)
+        #expect(end.status == 0 && end.errorOutput.contains("terminating"))
+        #expect(!end.errorOutput.contains("handing over") && manager.count("GetUnitByPID") == 1)
+        withExtendedLifetime(socket) {}
     }
 
     @Test(arguments: busKinds)

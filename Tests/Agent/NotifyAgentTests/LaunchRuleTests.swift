@@ -109,6 +109,28 @@ struct LaunchRuleTests {
     }
 
     @Test(arguments: anyBusKind())
+    func `an entry that comes after the last one has gone finds what runs`(kind: BusKind) throws {
+        let session = try UserSession(kind)
+        try session.unit("busy.service", "[Service]", "ExecStart=/bin/sh -c 'echo run >>$HOME/runs; exec sleep 1000'")
+        try session.startAgent()
+        for _ in 1...2 {
+            try session.entry("unit", "name = com.example.unit", "start = busy.service")
+            let command = "sh -c 'echo run >>$HOME/runs; sleep 1000'"
+            try session.entry("command", "name = com.example.command", "run = \(command)")
+            try session.until("(($(notify-lifecycle launches -q | grep -cE ' (idle|running) ') == 2))")
+            try session.shell("notify-post com.example.unit com.example.command")
+            for entry in ["unit", "command"] { try session.waitFor("running", of: entry) }
+            try session.until("has runs 2")
+            try session.shell("rm \"$HOME\"/.config/notifybus/launch.d/*")
+            try session.until("[[ $(notify-lifecycle launches -q) == '' ]]")
+        }
+        try session.entry("unit", "name = com.example.unit", "start = busy.service", "on-busy = restart")
+        try session.waitFor("running", of: "unit")
+        try session.shell("notify-post com.example.unit")
+        try session.until("has runs 3")
+    }
+
+    @Test(arguments: anyBusKind())
     func `other units and other files wake nobody, and the last entry frees everything when it goes`(
         kind: BusKind
     ) throws {

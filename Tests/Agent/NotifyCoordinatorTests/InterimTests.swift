@@ -88,6 +88,22 @@ import Testing
         #expect(world.coordinator.heritage.relayed.map(\.pending) == [["b.x"], []])
     }
 
+    @Test func `a program that its relay has always heard for is told nothing by an agent that stays`() throws {
+        var world = World()
+        let id = try register(&world, prefixes: ["a."])
+        world.send(.hearForRelayed)
+        world.settle()
+        world.send(.posted("a.x"))
+        world.send(.relayHears(":1.1"))
+        world.send(.relayHearsAll(":1.1"))
+        world.settle()
+        #expect(world.delivered[id] == nil && world.prefixRules == [NamePrefix("a.")])
+        #expect(world.coordinator.heritage.relayed.map(\.pending) == [["a.x"]])
+        world.send(.leaveToRelay)
+        world.settle()
+        #expect(world.delivered[id] == nil && world.prefixRules.isEmpty)
+    }
+
     @Test func `the next agent has taken over once it hears for them`() throws {
         var world = World()
         var heritage = Heritage()

@@ -118,10 +118,28 @@ import Testing
             world.take(.activity(world.id, false))
             #expect(world.starts.count == 1)
         }
-        // Nothing was left, so nobody knows that there was one.
-        var world = LauncherWorld(withManager: false)
-        world.take(.manager(obstacle: "none"))
-        #expect(world.state == "off")
+    }
+
+    @Test func `that there is a service manager is handed over, although nothing is due`() {
+        for obstacle in [nil, "away"] {
+            var world = LauncherWorld()
+            if let obstacle { world.take(.manager(obstacle: obstacle)) }
+            let left = world.launcher.heritage
+            #expect(left.map(\.title) == ["a"] && left.allSatisfy(\.isEmpty))
+            world.launcher = Launcher()
+            var entry = LaunchEntry(title: "a", action: Self.unit)
+            entry.subjects.names = [Self.name]
+            world.take(.load([entry], inheriting: left))
+            world.take(.manager(obstacle: "away"))
+            world.post()
+            #expect(world.state == "waking" && world.launcher.reports[0].due == 1)
+            world.take(.manager(obstacle: nil))
+            world.take(.activity(world.id, false))
+            #expect(world.starts.count == 1)
+        }
+        // Nobody knows of one.
+        let world = LauncherWorld(withManager: false)
+        #expect(world.state == "off" && world.launcher.heritage.isEmpty)
     }
 
     @Test func `a command whose start may have to be tried again is not at rest`() {

@@ -439,6 +439,21 @@ import Testing
         #expect(world.starts.count == 1)
     }
 
+    /// It is looked for anew, and knows nothing of them before it has come.
+    @Test func `entries that come after the last one has gone are attached once the service manager is there`() {
+        var world = LauncherWorld()
+        var entry = LaunchEntry(title: "b", action: .unit("b.service"))
+        entry.subjects.names = [LauncherWorld.name]
+        for entries in [[], [LaunchEntry(title: "c", action: .activation("com.example.Service"))]] {
+            world.take(.load(entries))
+            let attachments = world.attachments
+            world.take(.load(entries + [entry]))
+            #expect(world.attachments == attachments && world.state == "waking")
+            world.take(.manager(obstacle: nil))
+            #expect(world.attachments == attachments + 1)
+        }
+    }
+
     @Test func `an alarm that comes too early is set once more`() {
         var world = LauncherWorld { $0.settle = 5 }
         world.post()

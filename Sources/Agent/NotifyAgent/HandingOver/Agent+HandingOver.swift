@@ -14,6 +14,8 @@ extension Agent {
         static let mostOthers = 16
 
         var stage = Stage.no
+        /// When it began, if it is under way.
+        var begin = MonotonicTime.now
         /// Whether it is waiting only for the service manager.
         var awaitsAnswers = false
         /// Called meanwhile: the next of them takes over if the first one goes away before it has.
@@ -90,8 +92,9 @@ extension Agent {
         isBeingRestarted { [self] isRestarted in
             // A successor may have called meanwhile.
             if handingOver.stage != .no, !isOver { return finish(leaves: true, then: completion) }
-            guard isRestarted, !isOver else { return end { completion(nil) } }
-            handingOver.stage = .underWay
+            // What another agent has been asked for, that one still has.
+            guard isRestarted, !isOver, !inheritance.isAsked else { return end { completion(nil) } }
+            (handingOver.stage, handingOver.begin) = (.underWay, .now)
             moveGuard { [self] in
                 bequeath(to: nil, keepsFrozen: self.guardIsOutside) { [self] bequest in
                     guard let bequest else { return end { completion(nil) } }
@@ -113,7 +116,7 @@ extension Agent {
     ///   - successor: who gets it. If it leaves the bus before, the agent does not end.
     ///   - keepsFrozen: whether frozen processes stay frozen.
     private func bequeath(to successor: String?, keepsFrozen: Bool, then completion: @escaping (Bequest?) -> Void) {
-        handingOver.stage = .underWay
+        (handingOver.stage, handingOver.begin) = (.underWay, .now)
         launching?.prepareToLeave()
         awaitRest(of: successor, until: .now + Agent.patience) { [self] isWanted in
             if isOver { return completion(nil) }

@@ -69,7 +69,7 @@ final class HeritageQuestion {
             // Also that it refuses this shows that it is there.
             if case .failure(let fault) = answer, fault.saysGone || fault.saysSilent { return }
             limit = min(.now + HeritageQuestion.patience, end)
-            agent.busAnswers()
+            agent.predecessorAnswers()
             pingLater(owner)
         }
     }

@@ -43,7 +43,8 @@ extension ServiceManager {
         requested[id] = nil
         switch answer {
         case .failure(let fault) where fault.saysGone:
-            // It has not begun the start. That it is away comes next, and it is asked once more when it is back.
+            // That it is away comes next, and it is asked once more when it is back. If it has gone just after it began the start,
+            // that is once too often, which is better than never.
             jobEnds()
         case .failure(let fault):
             jobEnds()

@@ -52,7 +52,9 @@ extension Launcher {
         let all = launches.values.sorted { $0.entry.title < $1.entry.title }
         return all.compactMap { launch in
             let heritage = launch.heritage.limited(amongst: all.count)
-            return heritage.isEmpty ? nil : heritage
+            // That there is a service manager is worth knowing: if it is away, its entries wait for it.
+            let isWorthIt = !heritage.isEmpty || launch.entry.runsByManager && hasManager
+            return isWorthIt ? heritage : nil
         }
     }
 

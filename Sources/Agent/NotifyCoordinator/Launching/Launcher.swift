@@ -127,6 +127,14 @@ package struct Launcher: Hashable {
 
     package var isEmpty: Bool { launches.isEmpty }
 
+    /// Whether there is a service manager, even if it is away for the moment.
+    var hasManager: Bool {
+        switch manager {
+        case .present, .away: true
+        case .unknown, .missing: false
+        }
+    }
+
     /// Whether it is not known yet whether the program of an entry runs, or not all of its names are heard.
     package func isWaking(_ id: LaunchID) -> Bool { launches[id]?.phase == .waking }
 
@@ -299,6 +307,8 @@ package struct Launcher: Hashable {
             }
         }
         for launch in old.values.sorted(by: { $0.id < $1.id }) { remove(launch.id, &effects) }
+        // Nobody follows it any more, and what is found out once somebody does counts from the beginning.
+        if !launches.values.contains(where: \.entry.runsByManager) { manager = .unknown }
     }
 
     private mutating func add(

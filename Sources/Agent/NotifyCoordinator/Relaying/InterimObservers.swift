@@ -189,6 +189,8 @@ extension Coordinator {
             return
         }
         if known.state == .background { return endInterim(id) }
+        // Its relay has never ceased to hear for it.
+        if interim.doubled.contains(id) { return }
         guard let prefixes = interim[id]?.prefixes.intersection(known.subjects.prefixes),
             interim.leave(prefixes, id)
         else { return }
@@ -199,6 +201,7 @@ extension Coordinator {
     /// A program has registered some time ago, and told all that it observes.
     mutating func hasToldAll(_ name: String) {
         guard let id = interim.id(of: name), directory.id(of: name) != nil else { return }
+        if interim.doubled.contains(id) { return }
         let rest = interim.keepLeaving(id)
         if interim[id]?.prefixes.isEmpty == true { return endInterim(id) }
         perform(proxies.unsubscribe(Subjects(prefixes: rest), for: id))
