@@ -168,7 +168,8 @@ package final class Agent: CallHandler, PostListener {
         let environment = Launching.Environment(
             identity: identity,
             process: { [unowned self] id in coordinator.process(of: id).flatMap { processes[$0] } },
-            connections: { [unowned self] in coordinator.list.map(\.id) },
+            // What is behind the relay is confined, and counts for no entry.
+            connections: { [unowned self] in coordinator.list.map(\.id).filter { !coordinator.isRelayed($0) } },
             subjects: { [unowned self] id in coordinator.subjects(of: id) },
             // The coordinator decides what that means for states.
             deliver: { [unowned self] id, names in handle(.missed(id, names)) },

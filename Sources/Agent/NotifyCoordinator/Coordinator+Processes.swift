@@ -229,7 +229,12 @@ struct Freezing: Hashable {
 
     /// - Parameter failure: why the process was not frozen.
     mutating func froze(_ failure: String?) -> [Effect] {
-        guard step == .freezing else { return [] }
+        guard step == .freezing else {
+            // That was requested before the process was forgotten, and came back: nobody wants it any more.
+            guard failure == nil, step == .running else { return [] }
+            step = .thawing
+            return [.thaw]
+        }
         defer { mustContinue = false }
         if let failure {
             step = .running

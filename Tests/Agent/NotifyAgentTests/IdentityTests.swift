@@ -41,6 +41,15 @@ import Testing
         #expect(AppIdentity.application(ofCgroup: "/") == nil)
     }
 
+    @Test func `a user who may make cgroups in that of a service makes no other service of it`() {
+        let path = "/system.slice/web.service/inner/backup.service"
+        #expect(AppIdentity.unit(ofCgroup: path)?.name == "backup.service")
+        #expect(AppIdentity.unit(ofCgroup: path, isOutermost: true)?.name == "web.service")
+        let session = "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service"
+        #expect(AppIdentity.unit(ofCgroup: session)?.isOfUser == true)
+        #expect(AppIdentity.unit(ofCgroup: session, isOutermost: true)?.name == "user@1000.service")
+    }
+
     @Test func `cgroups are found on pure and on hybrid machines`() {
         #expect(AppIdentity.cgroups(in: "0::/a:b\n").unified == "/a:b")
         let hybrid = AppIdentity.cgroups(in: "4:cpu,cpuacct:/x\n1:name=systemd:/user.slice\n0::/y\n")

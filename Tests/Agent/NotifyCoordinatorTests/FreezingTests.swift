@@ -43,6 +43,16 @@ import Testing
         #expect(world.still.isEmpty && world.answers[resumed] == .connections(1))
     }
 
+    /// A service is asked about before it is frozen, and its last connection may end meanwhile.
+    @Test func `a process that was forgotten while it was being frozen, and has come back, is thawed`() {
+        var freezing = Freezing()
+        #expect(freezing.froze("it has ended").isEmpty)
+        #expect(freezing.froze(nil) == [.thaw])
+        #expect(freezing.froze(nil).isEmpty)
+        freezing.thawed(nil)
+        #expect(freezing.step == .running)
+    }
+
     @Test func `a caller that has a frozen process frozen once more is answered at once`() throws {
         var world = World()
         let process = World.process(7)

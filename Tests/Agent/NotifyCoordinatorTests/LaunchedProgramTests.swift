@@ -202,6 +202,25 @@ import Testing
         #expect(world.delivered.count == 2)
     }
 
+    @Test func `a program that has passed on its bus name hears for the entry no more`() {
+        var world = LauncherWorld { $0.action = .activation("org.example.A") }
+        let (first, second) = (ConnectionID(7), ConnectionID(8))
+        let subjects = Subjects(names: [LauncherWorld.name])
+        world.take(.activity(world.id, true))
+        world.take(.programIsKnown(world.id, [(first, subjects)]))
+        #expect(world.heard.isEmpty)
+        // The other one has its own connections, of which none observes yet.
+        world.take(.activity(world.id, true))
+        world.take(.programIsKnown(world.id, []))
+        #expect(world.heard == subjects)
+        world.take(.programIsKnown(world.id, [(second, subjects)]))
+        #expect(world.heard.isEmpty)
+        world.take(.left(first))
+        #expect(world.heard.isEmpty)
+        world.take(.left(second))
+        #expect(world.heard == subjects)
+    }
+
     @Test func `a program that dies before it registers is started again only for what arrived meanwhile`() {
         var world = LauncherWorld { $0.subjects.names = [LauncherWorld.name, LauncherWorld.other] }
         world.post()

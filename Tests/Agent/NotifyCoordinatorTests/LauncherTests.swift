@@ -98,6 +98,53 @@ import Testing
         #expect(world.state == "idle")
     }
 
+    @Test func `a limit and a time that are changed count at once`() {
+        let year: Int64 = 365 * 86_400_000_000_000
+        var world = LauncherWorld { $0.limit = .init(starts: 1, window: year) }
+        world.post()
+        world.runThrough()
+        world.post()
+        #expect(world.starts.count == 1 && world.state == "limited")
+        var entry = world.launcher.reports[0].entry
+        entry.limit = .init(starts: 2, window: year)
+        world.take(.load([entry]))
+        #expect(world.starts.count == 2)
+        world.runThrough()
+        entry.limit = .init(starts: 9, window: year)
+        entry.settle = year / 100
+        world.take(.load([entry]))
+        world.post()
+        #expect(world.state == "settling")
+        entry.settle = 10
+        world.take(.load([entry]))
+        world.wait(10)
+        #expect(world.starts.count == 3)
+    }
+
+    @Test func `a start that the service manager has spoiled counts for no limit`() {
+        var world = LauncherWorld { $0.limit = .init(starts: 1, window: 1_000) }
+        world.post()
+        world.end(.neverRan("no control group"))
+        #expect(world.starts.count == 2 && world.state == "starting")
+        world.runThrough()
+        world.post()
+        #expect(world.starts.count == 2 && world.state == "limited")
+    }
+
+    @Test func `a program that ends while its next start has yet to come is at work no more`() {
+        var world = LauncherWorld {
+            $0.onBusy = .restart
+            $0.limit = .init(starts: 1, window: 1_000)
+        }
+        world.post()
+        world.take(.activity(world.id, true))
+        world.end()
+        world.post()
+        #expect(world.state == "limited" && world.launcher.isAtWork(on: [LauncherWorld.name]))
+        world.take(.activity(world.id, false))
+        #expect(!world.launcher.isAtWork(on: [LauncherWorld.name]) && world.ends == 1)
+    }
+
     @Test func `an entry whose action has changed begins anew`() {
         var world = LauncherWorld()
         world.post()

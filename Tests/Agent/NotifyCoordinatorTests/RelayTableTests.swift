@@ -162,6 +162,27 @@ import Testing
         #expect(result15 == nil)
     }
 
+    @Test func `what a client has not accepted is dropped if it was in the background since, or has ended it`() throws {
+        var table = RelayTable()
+        _ = table.enter("a", of: process, in: .foreground)
+        _ = try table.add(subjects("x"), to: "a")
+        for isForLong in [true, false] {
+            _ = table.hear(RelayTable.Post(try name("x"), from: ":1.1"))
+            #expect(table.takeBatch(for: "a", limit: 2)?.count == 1)
+            _ = table.prepare(.background, of: "a")
+            if isForLong { table.batchWasRefused(by: "a") }
+            _ = table.prepare(.foreground, of: "a")
+            if !isForLong { table.batchWasRefused(by: "a") }
+            table.confirm(.foreground, of: "a")
+            #expect(table.takeBatch(for: "a", limit: 2) == nil)
+        }
+        _ = table.hear(RelayTable.Post(try name("x"), from: ":1.1"))
+        #expect(table.takeBatch(for: "a", limit: 2)?.count == 1)
+        _ = table.remove(try subjects("x"), from: "a")
+        table.batchWasRefused(by: "a")
+        #expect(table.takeBatch(for: "a", limit: 2) == nil)
+    }
+
     @Test func `no program waits for posts that became one or are no longer wanted`() throws {
         var table = RelayTable()
         _ = table.enter("a", of: process, in: .foreground)

@@ -52,6 +52,27 @@ import Testing
         observation.cancel()
     }
 
+    /// Its rules match every post as well, and must not be mistaken for those that replace the others.
+    @Test(arguments: busKinds)
+    func `who observes everything, too, hears it when there are too many rules`(kind: BusKind) throws {
+        let bus = try PrivateBus(kind, rules: 128)
+        let poster = bus.makeCenter()
+        for count in 120...129 {
+            let center = bus.makeCenter()
+            let (heard, all) = (Recorder<NotifyName>(), Recorder<NotifyName>())
+            let names = try (0..<count).map { try NotifyName("com.example.limit.\($0)") }
+            let some = try center.addObserver(matching: .names(names), timeout: .seconds(25)) { heard.append($0) }
+            let every = try center.addObserver(matching: .everything, timeout: .seconds(25)) { all.append($0) }
+            let posted: [NotifyName] = [names[0], names[count - 1], "com.example.other"]
+            for name in posted { try poster.postOnceConnected(name) }
+            try #require(all.wait(forCount: 3, timeout: .patience))
+            #expect(heard.wait(forCount: 2, timeout: .patience) && all.elements == posted)
+            some.cancel()
+            every.cancel()
+            try center.close(timeout: .patience)
+        }
+    }
+
     @Test(arguments: busKinds)
     func `with more names than rules the return of the bus is reported, and every name is heard again`(
         kind: BusKind

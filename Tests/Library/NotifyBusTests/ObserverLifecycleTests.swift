@@ -290,6 +290,24 @@ import Testing
         #expect(scene.takeReplayed() == (isMissing ? ["com.example.a"] : []))
     }
 
+    @Test func `what is added while an agent is slow is made good after suspension, but not after the background`() {
+        for state in [LifecycleState.suspended, .background] {
+            var scene = Scene()
+            _ = scene.connect()
+            _ = scene.register(with: ":1.5", search: 1)
+            for (number, state) in [(1, state), (2, .foreground)] as [(Int, LifecycleState)] {
+                let call = call(UInt32(number))
+                _ = scene.take(.setState(state, additions: 0, call))
+                _ = scene.take(.barrierPassed(number))
+                if number == 1 {
+                    _ = scene.take(.says(Self.statement))
+                    _ = scene.take(.deadlinePassed)
+                }
+            }
+            #expect(scene.takeReplayed() == (state == .suspended ? ["com.example.a"] : []))
+        }
+    }
+
     @Test func `on another bus a former agent's name means nothing`() {
         var scene = Scene()
         _ = scene.connect()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NotifyNames
+import TestSupport
 import Testing
 
 @testable import NotifyCore
@@ -14,6 +15,36 @@ import Testing
 
     private func makeObserver() -> Observer {
         Observer(runner: .client(SilentClient()), counters: Counters(), callback: { _ in })
+    }
+
+    /// Remembers what it is to deliver.
+    private final class RecordingThread: CallbackThread {
+        let offered = Recorder<NotifyName>()
+        func offer(_ name: NotifyName, to observer: Observer) { offered.append(name) }
+        func enqueue(_ call: @escaping @Sendable () -> Void) { call() }
+        func enqueueLast(_ call: @escaping @Sendable () -> Void) { call() }
+    }
+
+    @Test func `a name that comes while the callback of a prompt observer runs is called back later`() {
+        let thread = RecordingThread()
+        let (hasBegun, mayEnd) = (Recorder<Bool>(), Recorder<Bool>())
+        let observer = Observer(
+            runner: .prompt(thread, isShort: { true }),
+            counters: Counters(),
+            callback: { _ in
+                hasBegun.append(true)
+                _ = mayEnd.wait(forCount: 1, timeout: .patience)
+            }
+        )
+        startThread { observer.call("com.example.a") }
+        #expect(hasBegun.wait(forCount: 1, timeout: .patience))
+        observer.call("com.example.b")
+        #expect(thread.offered.elements == ["com.example.b"])
+        observer.cancel()
+        observer.call("com.example.c")
+        #expect(thread.offered.elements == ["com.example.b"])
+        mayEnd.append(true)
+        #expect(observer.waitUntilIdle() == .idle)
     }
 
     @Test func `rules of a name that was canceled count until they are removed`() throws {

@@ -29,6 +29,16 @@ import Testing
         #expect(nothing)
     }
 
+    @Test func `an answer is not about what is observed again since`() throws {
+        var reports = RelayReports()
+        reports.add(Batch(names: ["a", "b"], prefixes: ["p"]))
+        let next = reports.next()
+        let added = try #require(next).added
+        reports.remove(Batch(names: ["a"], prefixes: ["p"]))
+        reports.add(Batch(names: ["a"]))
+        #expect(reports.current(of: added) == Batch(names: ["b"]))
+    }
+
     @Test func `the calls are small, and nothing is added before its removal is reported`() throws {
         var reports = RelayReports()
         let names = (0..<3_000).map { "n\($0)" }

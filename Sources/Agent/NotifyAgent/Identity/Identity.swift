@@ -209,10 +209,12 @@ package enum AppIdentity {
         return nil
     }
 
-    /// The innermost unit in the path of a cgroup, and whether a user's service manager runs it; nil if there is none.
-    package static func unit(ofCgroup path: String) -> (name: String, isOfUser: Bool)? {
+    /// The innermost or outermost unit in the path of a cgroup, and whether a user's service manager runs it; nil if there is
+    /// none.
+    package static func unit(ofCgroup path: String, isOutermost: Bool = false) -> (name: String, isOfUser: Bool)? {
         let parts = path.split(separator: "/")
-        guard let place = parts.lastIndex(where: { $0.hasSuffix(".service") || $0.hasSuffix(".scope") }) else {
+        let isUnit = { (part: Substring) in part.hasSuffix(".service") || part.hasSuffix(".scope") }
+        guard let place = isOutermost ? parts.firstIndex(where: isUnit) : parts.lastIndex(where: isUnit) else {
             return nil
         }
         let isOfUser = parts[..<place].contains { part in

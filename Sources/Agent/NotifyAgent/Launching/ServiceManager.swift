@@ -77,7 +77,7 @@ final class ServiceManager: ServiceClient {
     func end() {
         // While it can still be called.
         if manager != nil { call("Unsubscribe") { _ in } }
-        manager = nil
+        forgetAll()
         bus.remove(self)
     }
 

@@ -64,7 +64,7 @@ enum UnitName {
     }
 }
 
-/// The innermost units of registered processes, while there are entries.
+/// The units of registered processes, while there are entries.
 struct ProcessUnits {
     private let servesMachine: Bool
     /// Empty if it has none.
@@ -74,11 +74,13 @@ struct ProcessUnits {
 
     /// The unit in which a process runs, if it is managed by the service manager of this bus.
     mutating func unit(of process: ProcessHandle) -> String? {
-        guard Caller(user: process.user).mayChange(geteuid()) else { return nil }
+        let isTrusted = Caller(user: process.user).mayChange(geteuid())
+        guard isTrusted || servesMachine else { return nil }
         let id = ProcessID(process)
         if let known = units[id] { return known.isEmpty ? nil : known }
         let cgroups = process.read { $0.cgroups } ?? []
-        let found = cgroups.lazy.compactMap { AppIdentity.unit(ofCgroup: $0) }.first
+        // Another user may have been given a part of the tree, and may call the cgroups in it as they like.
+        let found = cgroups.lazy.compactMap { AppIdentity.unit(ofCgroup: $0, isOutermost: !isTrusted) }.first
         let unit = found.flatMap { servesMachine && $0.isOfUser ? nil : $0.name }
         units[id] = unit ?? ""
         return unit

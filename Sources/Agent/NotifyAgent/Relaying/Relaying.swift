@@ -210,7 +210,15 @@ final class Relaying {
     }
 
     func tell(_ name: String, _ state: LifecycleState) {
-        relayPerform { $0.tell(name, state) }
+        let relay = relay?.relay
+        loop.soon { [weak self] in
+            // It may have ended, and the client registers with the next one.
+            if let relay, self?.relay?.relay === relay {
+                relay.tell(name, state)
+            } else {
+                self?.agent?.wasTold(name, .gone)
+            }
+        }
     }
 
     func keep(_ found: [NotifyName], for name: String) {

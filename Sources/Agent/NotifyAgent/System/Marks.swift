@@ -305,7 +305,11 @@ struct MarkFile {
 
     private mutating func write(_ line: String) -> Bool {
         let bytes = Array(line.utf8)
-        guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else { return false }
+        guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
+            // Only a part of the line may be there: the next one begins a new file.
+            size = MarkFile.maximumSize
+            return false
+        }
         size += bytes.count
         return true
     }

@@ -211,6 +211,13 @@ struct Launch: Hashable {
         self.entry = entry
         due.remove { !entry.subjects.contains($0) }
         missed.remove { !entry.subjects.contains($0) }
+        begun.removeAll { !entry.subjects.contains($0) }
+        switch phase {
+        case .limited: arm(now, &effects)
+        case .settling(let latest, let until):
+            phase = .settling(latest: min(latest, now + 10 * entry.settle), until: min(until, now + entry.settle))
+        default: break
+        }
         goOn(now, &effects)
         follow(&effects)
     }
@@ -393,6 +400,7 @@ struct Launch: Hashable {
         case .neverRan(let reason):
             lastResult = reason
             starts -= 1
+            _ = recentStarts.popLast()
             restore(used)
         case .canceled where cancellations < Launch.mostCancellations:
             lastResult = "canceled"
@@ -445,6 +453,8 @@ struct Launch: Hashable {
         case .running where !new:
             phase = .idle
             programHasEnded(&effects)
+        case .settling, .limited, .arming:
+            if hasEnded { programHasEnded(&effects) }
         default: break
         }
         goOn(now, &effects)
@@ -540,9 +550,12 @@ struct Launch: Hashable {
     /// - Returns: what each has missed.
     mutating func programIsKnown(
         _ connections: [(ConnectionID, Subjects)],
+        _ now: Int64,
         _ effects: inout [Launcher.Effect]
     ) -> [(ConnectionID, [NotifyName])] {
         if case .off = phase { return [] }
+        // Another program may have passed on its bus name to this one, and run on.
+        for name in observers.dropMembers(except: Set(connections.map(\.0))) { note(name) }
         var news: [(ConnectionID, [NotifyName])] = []
         for (connection, subjects) in connections {
             // One that existed before the start was requested has missed only what is to start it once more.
@@ -555,6 +568,7 @@ struct Launch: Hashable {
             due.remove(subjects.contains)
         }
         observers.dropCandidates()
+        goOn(now, &effects)
         follow(&effects)
         return news
     }

@@ -186,5 +186,12 @@ struct LaunchObservers: Hashable {
         return takeLate()
     }
 
+    /// Only these connections belong to the program.
+    ///
+    /// - Returns: what the others were to be notified of.
+    mutating func dropMembers(except members: Set<ConnectionID>) -> [NotifyName] {
+        observations.keys.filter { !members.contains($0) }.sorted().flatMap { leave($0) ?? [] }
+    }
+
     mutating func removeAll() { self = LaunchObservers() }
 }

@@ -242,7 +242,7 @@ package struct Launcher: Hashable {
             }
             if let mark, matters { effects.append(.mark(mark)) }
         case .programIsKnown(let id, let connections):
-            for (connection, names) in launches[id]?.programIsKnown(connections, &effects) ?? [] {
+            for (connection, names) in launches[id]?.programIsKnown(connections, now, &effects) ?? [] {
                 effects.append(.deliver(connection, names))
             }
         case .conditions(let id, let hold): launches[id]?.allow(hold, now, &effects)

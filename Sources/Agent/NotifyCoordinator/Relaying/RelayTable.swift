@@ -45,6 +45,8 @@ package struct RelayTable: Hashable, Sendable {
         var queue = CoalescingQueue<Post>()
         /// The last batch, until the client has read it.
         var unanswered: [Post] = []
+        /// Whether these are dropped if the client does not accept them, as it has been in the background since.
+        var isRefusalFinal = false
         /// How many posts the client has read.
         var readCount: UInt64 = 0
         /// In this order; there is one for each count.
@@ -254,6 +256,7 @@ package struct RelayTable: Hashable, Sendable {
         }
         change(name) {
             $0.queue.removeAll()
+            $0.isRefusalFinal = !$0.unanswered.isEmpty
             $0.recount()
         }
         guard client.isHearing else { return (Subjects(), Subjects()) }
@@ -408,7 +411,7 @@ package struct RelayTable: Hashable, Sendable {
     package mutating func batchIsRead(by name: String) -> [Int] {
         change(name) { client in
             client.readCount += UInt64(client.unanswered.count)
-            client.unanswered = []
+            (client.unanswered, client.isRefusalFinal) = ([], false)
         }
         return takeWaiters(of: name)
     }
@@ -416,9 +419,10 @@ package struct RelayTable: Hashable, Sendable {
     /// The client has not accepted the last batch, which goes back into the queue.
     package mutating func batchWasRefused(by name: String) {
         change(name) { client in
-            client.queue.putBack(client.unanswered)
-            client.unanswered = []
+            if !client.isRefusalFinal { client.queue.putBack(client.unanswered) }
+            (client.unanswered, client.isRefusalFinal) = ([], false)
             client.recount()
+            client.dropUnwanted()
         }
     }
 

@@ -21,8 +21,9 @@ enum MatchRule {
         return rules
     }
 
-    /// Rules that match every post: the fallback when the bus allows no more rules.
-    static let everything = [rule(path: WireFormat.path, nil), rule(path: WireFormat.reservedPath, nil)]
+    /// Rules that match every post: the fallback when the bus allows no more rules. They must differ from those of any prefix,
+    /// since the bus can't tell equal rules apart when one of them is withdrawn.
+    static let everything = ["type='signal',path_namespace='\(WireFormat.path)',member='\(WireFormat.member)'"]
 
     /// Rules that match nothing, and can be given up to make room for `everything`.
     static let spares = (1...2).map { rule(path: "/org/notifybus/spare/\($0)", "interface='org.notifybus.spare'") }

@@ -136,7 +136,7 @@ package struct ObserverLifecycle {
         case .barrierPassed(let number): passage.barrierPassed(number, &effects)
         case .deadlinePassed where registration.agent != nil:
             // It does not say whether it has subscribed to what was added. If it is to suspend the program later, it must.
-            if gate == .closed { missed.noteUnknown() }
+            if gate == .closed, passage.aim == .suspended { missed.noteUnknown() }
             registration.expectEverything()
             confirmAdditions()
         case .deadlinePassed:

@@ -72,6 +72,13 @@ package struct RelayReports: Sendable {
         return (removed, added)
     }
 
+    /// What is still observed of what was added: it may have been observed again since, which is reported later.
+    package func current(of added: Batch) -> Batch {
+        var current = added
+        current.remove(removed)
+        return current
+    }
+
     /// The call has been answered.
     ///
     /// - Returns: whether that is the answer for all that was added. Otherwise it is reported again in two parts.

@@ -111,8 +111,9 @@ extension LifecyclePeer {
             // The next relay is told everything.
             let isGone = fault?.saysGone == true
             if untold.reports.wereAnswered(added, isRefusal: fault != nil && !isGone) {
-                receiver.relayAnswered(answer.map { _ in }, names, prefixes)
-                if fault == nil { noteHeard(names) }
+                let current = untold.reports.current(of: added)
+                receiver.relayAnswered(answer.map { _ in }, Array(current.names), Array(current.prefixes))
+                if fault == nil { noteHeard(Array(current.names)) }
             }
             if !isGone { report(to: agent) }
         }

@@ -434,6 +434,8 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
     /// - Parameter addsLater: whether everything that is observed is only added once the agent has accepted this.
     private func register(_ agent: String, _ registration: AgentInterface.Register, addsLater: Bool = false) {
         var registration = registration
+        // First these, of which the relay is told below: what another thread adds in between comes later.
+        let topics = service == .relay && !addsLater ? receiver.registry.allTopics : []
         (registration.names, registration.prefixes) = addsLater ? ([], []) : receiver.registry.subjects
         registration.program = LifecyclePeer.programName
         registration.followsDesktop = states.followsDesktop
@@ -445,7 +447,6 @@ final class LifecyclePeer: BusPeer, ReceiverDelegate, @unchecked Sendable {
         let socket = service == .agent ? dup(link.descriptor) : -1
         defer { if socket >= 0 { close(socket) } }
         registration.socket = socket >= 0 ? socket : nil
-        let topics = service == .relay && !addsLater ? receiver.registry.allTopics : []
         link.call(registration, to: agent, of: service) { [self] answer in
             switch answer {
             case .success(let welcome):

@@ -186,7 +186,8 @@ extension Outbox {
                 return PollRequest(
                     descriptor: connection.descriptor,
                     events: events,
-                    deadline: state.pace.deadline,
+                    // Nothing is asked before the rest has been written.
+                    deadline: state.rest.isEmpty ? state.pace.deadline : nil,
                     connection: state.connectionNumber
                 )
             }

@@ -206,7 +206,8 @@ final class Outbox: Sendable {
 
     /// - Returns: whether the leader must be notified, because nothing was queued before.
     private func queue(_ name: NotifyName, _ state: inout State) throws(NotifyBusError) -> Bool {
-        let wasDrained = state.isDrained
+        // What else is to be written may have been left by a thread that only waited for an answer.
+        let wasDrained = !state.queue.hasNext
         switch state.queue.enqueue(name) {
         case .queued: break
         case .coalesced: counters.coalescedPosts.increment()
@@ -271,6 +272,7 @@ final class Outbox: Sendable {
             let timeout = min(longestSleep, wakeUp?.millisecondsFromNow ?? longestSleep)
             service(poll(&events, 1, timeout) > 0 ? events.revents : 0, on: request.connection)
         }
+        state.withLock { drain(&$0) }
         try barrier.wait(until: .now)
     }
 

@@ -48,7 +48,12 @@ package final class Observer: Sendable {
     /// Runs the callback now, unless the observer was cancelled.
     @inline(__always)
     package func call(_ name: NotifyName) {
-        if cancellation.run({ callback(name) }) { counters.delivered.increment() }
+        if cancellation.run({ callback(name) }) { counters.delivered.increment() } else { callLater(name) }
+    }
+
+    /// It may be running already, on the other thread, which has found nothing waiting.
+    private func callLater(_ name: NotifyName) {
+        if case .prompt(let thread, _) = runner, !isCancelled { thread.offer(name, to: self) }
     }
 
     /// Queues a name.

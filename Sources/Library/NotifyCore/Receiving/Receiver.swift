@@ -157,6 +157,8 @@ package final class Receiver: BusHearer {
     private func remove(_ topic: Topic) {
         guard case .ready = link.phase else { return }
         removeRules(of: topic)
+        // Who has requested it with others waits for those alone: wide rules, if they come next, are not about this one.
+        if case .adding = topic.state { activate([topic]) }
         report(topic, added: false)
     }
 
