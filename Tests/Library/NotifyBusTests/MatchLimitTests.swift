@@ -63,6 +63,8 @@ import Testing
             let names = try (0..<count).map { try NotifyName("com.example.limit.\($0)") }
             let some = try center.addObserver(matching: .names(names), timeout: .seconds(25)) { heard.append($0) }
             let every = try center.addObserver(matching: .everything, timeout: .seconds(25)) { all.append($0) }
+            // By then the bus has removed all rules that it was to remove.
+            try center.barrier(timeout: .patience)
             let posted: [NotifyName] = [names[0], names[count - 1], "com.example.other"]
             for name in posted { try poster.postOnceConnected(name) }
             try #require(all.wait(forCount: 3, timeout: .patience))
