@@ -245,7 +245,9 @@ struct MarkFile {
 
     mutating func remove(_ thing: StoppedThing) {
         guard things.removeValue(forKey: thing) != nil else { return }
-        if things.isEmpty { end() } else { _ = write("-\(thing.text)\n") }
+        if things.isEmpty { return end() }
+        // A file that is full, or has a line in part, is written anew.
+        if size <= MarkFile.maximumSize / 2 || !begin() { _ = write("-\(thing.text)\n") }
     }
 
     /// Gives the file to another process, as if that had stopped everything.

@@ -53,7 +53,10 @@ package final class Observer: Sendable {
 
     /// It may be running already, on the other thread, which has found nothing waiting.
     private func callLater(_ name: NotifyName) {
-        if case .prompt(let thread, _) = runner, !isCancelled { thread.offer(name, to: self) }
+        guard case .prompt(let thread, _) = runner, !isCancelled else { return }
+        thread.offer(name, to: self)
+        // This thread may be the one that takes it again.
+        sched_yield()
     }
 
     /// Queues a name.

@@ -158,7 +158,7 @@ package final class Receiver: BusHearer {
         guard case .ready = link.phase else { return }
         removeRules(of: topic)
         // Who has requested it with others waits for those alone: wide rules, if they come next, are not about this one.
-        if case .adding = topic.state { activate([topic]) }
+        if case .adding = topic.state { registry.settle { _ in topic.state = .active } }
         report(topic, added: false)
     }
 
