@@ -230,7 +230,7 @@ struct Freezing: Hashable {
     /// - Parameter failure: why the process was not frozen.
     mutating func froze(_ failure: String?) -> [Effect] {
         guard step == .freezing else {
-            // That was requested before the process was forgotten, and came back: nobody wants it any more.
+            // The request is from before the process was forgotten and registered again. Nobody wants it any more.
             guard failure == nil, step == .running else { return [] }
             step = .thawing
             return [.thaw]

@@ -49,7 +49,7 @@ import Testing
         try agent.waitForErrorOutput(containing: "ready")
         relay.hold()
         agent.send(signal: SIGTERM)
-        // Of these it waits for eight; it would be 35 if the service manager had yet to answer it.
+        // It waits for eight seconds, and only for the service manager for 35.
         #expect(try agent.wait(timeout: .seconds(30)).status == 0)
         withExtendedLifetime(socket) {}
     }

@@ -210,15 +210,8 @@ final class Relaying {
     }
 
     func tell(_ name: String, _ state: LifecycleState) {
-        let relay = relay?.relay
-        loop.soon { [weak self] in
-            // It may have ended, and the client registers with the next one.
-            if let relay, self?.relay?.relay === relay {
-                relay.tell(name, state)
-            } else {
-                self?.agent?.wasTold(name, .gone)
-            }
-        }
+        // If it has ended, the client registers with the next one.
+        relayPerform({ $0.tell(name, state) }, otherwise: { $0.agent?.wasTold(name, .gone) })
     }
 
     func keep(_ found: [NotifyName], for name: String) {
@@ -227,8 +220,14 @@ final class Relaying {
 
     func emit(_ message: AgentInterface.Decided, to name: String) { relayPerform { $0.emit(message, to: name) } }
 
-    private func relayPerform(_ work: @escaping (Relay) -> Void) {
-        guard let relay = relay?.relay else { return }
-        loop.soon { [weak self] in if self?.relay?.relay === relay { work(relay) } }
+    private func relayPerform(
+        _ work: @escaping (Relay) -> Void,
+        otherwise: @escaping (Relaying) -> Void = { _ in }
+    ) {
+        let relay = relay?.relay
+        loop.soon { [weak self] in
+            guard let self else { return }
+            if let relay, self.relay?.relay === relay { work(relay) } else { otherwise(self) }
+        }
     }
 }

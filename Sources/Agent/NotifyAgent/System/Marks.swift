@@ -246,7 +246,7 @@ struct MarkFile {
     mutating func remove(_ thing: StoppedThing) {
         guard things.removeValue(forKey: thing) != nil else { return }
         if things.isEmpty { return end() }
-        // A file that is full, or has a line in part, is written anew.
+        // A file that is full, or whose last line is incomplete, is replaced.
         if size <= MarkFile.maximumSize / 2 || !begin() { _ = write("-\(thing.text)\n") }
     }
 
@@ -308,7 +308,7 @@ struct MarkFile {
     private mutating func write(_ line: String) -> Bool {
         let bytes = Array(line.utf8)
         guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
-            // Only a part of the line may be there: the next one begins a new file.
+            // The line may be incomplete. The next one goes into a new file.
             size = MarkFile.maximumSize
             return false
         }

@@ -25,8 +25,8 @@ enum MatchRule {
     /// since the bus can't tell equal rules apart when one of them is withdrawn.
     static let everything = ["type='signal',path_namespace='\(WireFormat.path)',member='\(WireFormat.member)'"]
 
-    /// Rules that match nothing, and can be given up to make room for `everything`.
-    static let spares = (1...2).map { rule(path: "/org/notifybus/spare/\($0)", "interface='org.notifybus.spare'") }
+    /// As many rules that match nothing, and can be given up to make room for `everything`.
+    static let spares = [rule(path: "/org/notifybus/spare", "interface='org.notifybus.spare'")]
 
     private static func rule(path: String, _ key: String?) -> String {
         "type='signal',path='\(path)',member='\(WireFormat.member)'" + (key.map { ",\($0)" } ?? "")

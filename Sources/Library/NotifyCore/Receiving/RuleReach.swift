@@ -3,8 +3,8 @@
 /// The match rules that a connection has on the bus.
 ///
 /// Usually one for each name. Beyond the limit of the bus (512 per connection on a default system bus), one that matches every
-/// post; unwanted posts are then discarded here. Two spare rules that match nothing are given up for it, so that no name
-/// goes unheard during the change.
+/// post; unwanted posts are then discarded here. A spare rule that matches nothing is given up for it, so that no name goes
+/// unheard during the change.
 package struct RuleReach: Hashable {
     package enum Mode {
         /// One rule per name.
